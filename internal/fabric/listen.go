@@ -29,6 +29,13 @@ type Permissions struct {
 // there is removed, unless a program listens to it. The errors name the path.
 func (f *Fabric) Listen(path string, p Permissions) (*net.UnixListener, error) {
 	if l := f.keptListener(path); l != nil {
+		// An earlier configuration may have given it to others.
+		if p.UID < 0 {
+			p.UID = os.Geteuid()
+		}
+		if p.GID < 0 {
+			p.GID = os.Getegid()
+		}
 		if err := p.set(path); err != nil {
 			l.Close()
 			return nil, err
@@ -44,6 +51,14 @@ func (f *Fabric) Listen(path string, p Permissions) (*net.UnixListener, error) {
 	l.SetUnlinkOnClose(f.cfg.Store == nil)
 	f.stored(f.cfg.Store.AddConn(f.storeName("socket"), l))
 	return l, nil
+}
+
+// RemoveSocket removes the socket of a fabric that is not served any more, if there is one. The errors are those of os.Remove.
+func RemoveSocket(path string) error {
+	if st, err := os.Lstat(path); err != nil || st.Mode().Type() != fs.ModeSocket {
+		return nil
+	}
+	return os.Remove(path)
 }
 
 // keptListener returns the socket that the Store has kept, nil if there is none at the path.

@@ -9,8 +9,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -181,6 +183,30 @@ func TestSocketIsGone(t *testing.T) {
 	}
 	c.Store = m.store()
 	start(t, c, dir).join(t)
+}
+
+// TestKeptSocketOwner checks that a kept socket belongs to the server's user when the configuration does not name an owner any more.
+func TestKeptSocketOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files to others")
+	}
+	m, c := newManager(t), testConfig()
+	c.Store = m.store()
+	first := start(t, c, t.TempDir())
+	m.wait(keeps("blue/memory/", "blue/socket"))
+	first.stop()
+	if err := os.Lchown(first.path, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	c.Store = m.store()
+	start(t, c, filepath.Dir(first.path)).join(t)
+	st, err := os.Lstat(first.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := st.Sys().(*syscall.Stat_t); owner.Uid != 0 || owner.Gid != 0 {
+		t.Errorf("it belongs to user %d, group %d", owner.Uid, owner.Gid)
+	}
 }
 
 // FuzzSortKept checks that any names that the service manager may pass are no problem.

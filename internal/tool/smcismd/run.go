@@ -124,6 +124,10 @@ func (s *server) open(dir string, specs []spec, status fabric.Permissions) error
 		if name, _, _ = strings.Cut(name, "/"); !reported[name] {
 			s.log(fmt.Sprintf("fabric %s: it is not configured any more: its members go on among themselves", name))
 			reported[name] = true
+			// Clients that connect would wait for ever.
+			if err := fabric.RemoveSocket(filepath.Join(dir, name+".sock")); err != nil {
+				s.log(fmt.Sprintf("fabric %s: cannot remove its socket: %v", name, err))
+			}
 		}
 	}
 	var err error

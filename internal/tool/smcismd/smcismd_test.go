@@ -196,8 +196,18 @@ func TestRestart(t *testing.T) {
 		}
 		return fdstore.Dial(notify, kept)
 	}
+	old := filepath.Join(dir, "old.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: old, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
 	stop := serve(t, system{openStore: store}, "--fabric", "blue:16M", "--dir", dir)
 	<-ready
+	if _, err := os.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket of the fabric that is not configured any more: %v", err)
+	}
 	for _, want := range []string{"blue/socket", "old/vector/0/0", "old/vector/0/1"} {
 		if got := <-removed; got != "FDSTOREREMOVE=1\nFDNAME="+want {
 			t.Errorf("%q, want %q", got, want)
