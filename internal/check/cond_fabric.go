@@ -13,7 +13,7 @@ var fabricConditions = []Condition{
 	{
 		ID: "fabric-module", Severity: Warning,
 		Text:   "ivshmem device %[1]s has no driver, and smckit's module, which has one, is not loaded",
-		Remedy: "install smckit's module (package smckit-dkms), and 'modprobe smc'",
+		Remedy: "install the package smckit-dkms, unload the kernel's own module by 'modprobe -r smc_diag smc', and run 'modprobe smc'",
 		Find: eachUnused(func(s *Snapshot, d *ism.Device) Values {
 			if s.Module.Loaded && s.Module.Ours {
 				return nil

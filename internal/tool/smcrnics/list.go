@@ -29,8 +29,8 @@ func list(ctx context.Context, o *options) error {
 		case d.PCI == nil && d.Kind == ism.KindOther:
 			o.warn("FID %s is switched on, and no PCI function is there: 'dmesg' may show the reason", d.ZPCI.FIDString())
 		case d.IVSHMEM != nil && d.Driver == "":
-			o.warn("ivshmem device %s has no driver: 'modprobe smc' loads that of smckit's module; if it is loaded, 'smc_chk' shows "+
-				"why it does not use the device", d.PCI.Address)
+			o.warn("ivshmem device %s has no driver: smckit's module has one: unload the kernel's own with 'modprobe -r smc_diag smc' if "+
+				"it is loaded, and run 'modprobe smc'; 'smc_chk' shows why smckit's does not use the device", d.PCI.Address)
 		}
 	}
 	switch {

@@ -90,8 +90,8 @@ func runTool(t *testing.T, h *host, out output, vars map[string]string, args ...
 const zWarning = "smc_rnics: warning: FID 777 is switched on, and no PCI function is there: 'dmesg' may show the reason\n"
 
 // x86Warning is the warning about the ivshmem device in the fixture that no driver uses.
-const x86Warning = "smc_rnics: warning: ivshmem device 0000:00:05.0 has no driver: 'modprobe smc' loads that of smckit's module; " +
-	"if it is loaded, 'smc_chk' shows why it does not use the device\n"
+const x86Warning = "smc_rnics: warning: ivshmem device 0000:00:05.0 has no driver: smckit's module has one: unload the kernel's own with " +
+	"'modprobe -r smc_diag smc' if it is loaded, and run 'modprobe smc'; 'smc_chk' shows why smckit's does not use the device\n"
 
 func TestListing(t *testing.T) {
 	tests := []struct {
