@@ -76,13 +76,13 @@ func (c Config) layout() (Layout, error) {
 	return NewLayout(c.Size, c.Members)
 }
 
-// Fabric is a memory and its members. All methods can be called at the same time.
+// Fabric is a memory and its members. Listen comes first, and once. All other methods can be called at the same time.
 type Fabric struct {
 	cfg    Config
 	layout Layout
 	uuid   [16]byte
 	mem    *memory
-	// listener is the socket that the service manager has kept, until Listen uses it.
+	// kept is the socket that the Store has kept, until Listen uses it.
 	kept keptSocket
 
 	mu      sync.Mutex

@@ -33,13 +33,7 @@ func newMemory(name string, size uint64, huge bool, header []byte) (*memory, err
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "memory of fabric "+name)
-	if err = unix.Ftruncate(fd, int64(size)); err != nil {
-		err = fmt.Errorf("cannot allocate %s of memory: %w", FormatSize(size), err)
-	} else if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		// With F_SEAL_SEAL, no member can keep later ones from mapping the memory for writing.
-		err = fmt.Errorf("cannot fix the size of the memory: %w", err)
-	}
-	if err != nil {
+	if err := setSize(fd, size); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -52,6 +46,34 @@ func newMemory(name string, size uint64, huge bool, header []byte) (*memory, err
 		return nil, err
 	}
 	return m, nil
+}
+
+// setSize gives a memfd its size for ever.
+func setSize(fd int, size uint64) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("cannot examine the memory: %w", err)
+	}
+	if err := checkPageSize(size, uint64(st.Blksize)); err != nil {
+		return err
+	}
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		return fmt.Errorf("cannot allocate %s of memory: %w", FormatSize(size), err)
+	}
+	// With F_SEAL_SEAL, no member can keep later ones from mapping the memory for writing.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return fmt.Errorf("cannot fix the size of the memory: %w", err)
+	}
+	return nil
+}
+
+// checkPageSize returns an error if a memory cannot consist of pages of a size.
+func checkPageSize(size, page uint64) error {
+	if size%page == 0 {
+		return nil
+	}
+	return fmt.Errorf("the host's huge pages have %s, and %s is no multiple of that: make the fabric %s, or leave out hugepages",
+		FormatSize(page), FormatSize(size), FormatSize(page))
 }
 
 func createMemfd(name string, huge bool) (int, error) {

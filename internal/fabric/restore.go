@@ -108,7 +108,7 @@ type keptPeer struct {
 	name  string
 }
 
-var errName = errors.New("unknown name")
+var errName = errors.New("unknown name, or a second one of the same file")
 
 // sortKept sorts files by their names.
 func sortKept(files map[string]int) *keptFiles {
@@ -143,8 +143,14 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 	}
 	switch words[0] {
 	case "peer":
+		if _, ok := k.peers[number]; ok {
+			return errName
+		}
 		k.peers[number] = keptPeer{fd, time.Unix(last, 0), name}
 	case "expelled":
+		if _, ok := k.expelled[number]; ok {
+			return errName
+		}
 		k.expelled[number] = keptPeer{fd, time.Unix(last, 0), name}
 	case "vector":
 		if last < 0 || last >= Vectors {
@@ -153,6 +159,9 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 		if k.vectors[number] == nil {
 			k.vectors[number] = map[int]int{}
 		}
+		if _, ok := k.vectors[number][int(last)]; ok {
+			return errName
+		}
 		k.vectors[number][int(last)] = fd
 	default:
 		return errName
@@ -160,8 +169,8 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 	return nil
 }
 
-// restore continues the fabric that the Store has kept. It returns false if there is none, or none with members that have another
-// configuration.
+// restore continues the fabric that the Store has kept. It returns false if there is none, or if it has no members and another
+// configuration; then the Store does not keep it any more.
 func (f *Fabric) restore() bool {
 	files := f.cfg.Store.Take(f.storeName(""))
 	if fd, ok := files["socket"]; ok {

@@ -209,6 +209,16 @@ func TestKeptSocketOwner(t *testing.T) {
 	}
 }
 
+// TestSortKeptTwice checks that the second file of a member is not lost, so that it is closed.
+func TestSortKeptTwice(t *testing.T) {
+	k := sortKept(map[string]int{
+		"peer/1/5": 10, "peer/1/6": 11, "expelled/2/5": 12, "expelled/2/6": 13, "vector/1/0": 14, "vector/01/0": 15, "vector/1/1": 16,
+	})
+	if len(k.useless) != 3 || len(k.peers) != 1 || len(k.expelled) != 1 || len(k.vectors[1]) != 2 {
+		t.Errorf("%+v", k)
+	}
+}
+
 // FuzzSortKept checks that any names that the service manager may pass are no problem.
 func FuzzSortKept(f *testing.F) {
 	f.Add("memory/4/ff10/000102030405060708090a0b0c0d0e0f/false,peer/1/5,vector/1/0")

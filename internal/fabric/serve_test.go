@@ -503,39 +503,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestFault checks that memory that the host cannot provide is an error.
-func TestFault(t *testing.T) {
-	fd, err := createMemfd("test", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := mapMemory(os.NewFile(uintptr(fd), "test"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.close()
-	if err := m.setGID(0, 0); err == nil {
-		t.Error("no error without memory")
-	}
-	if _, err := m.readEntry(0); err == nil {
-		t.Error("no error without memory")
-	}
-}
-
-func TestHugePages(t *testing.T) {
-	c := testConfig()
-	c.HugePages = true
-	f, err := New(c)
-	if err != nil {
-		// The host of this test has none, mostly.
-		t.Log(err)
-		return
-	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestListen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
