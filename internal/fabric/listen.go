@@ -94,7 +94,7 @@ func Listen(path string, p Permissions) (*net.UnixListener, error) {
 	case err != nil:
 		return nil, err
 	case st.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("%s is there, and no socket: remove it", path)
+		return nil, fmt.Errorf("%s exists and is not a socket: remove it", path)
 	default:
 		if err := removeStale(path); err != nil {
 			return nil, err

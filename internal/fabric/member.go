@@ -27,8 +27,8 @@ type member struct {
 	vectors [Vectors]*eventfd
 	out     outbox
 
-	// expelled is set when the server does not serve the member any more, but its connection, and so its guest, are there yet. Protected
-	// by Fabric.mu.
+	// expelled is set when the server does not serve the member any more, but its connection, and so its guest, still exist. Protected by
+	// Fabric.mu.
 	expelled bool
 }
 

@@ -480,7 +480,7 @@ func TestClose(t *testing.T) {
 	a.ring(1, VectorSignal)
 	b.rung(VectorSignal)
 	if _, err := os.Lstat(s.path); !os.IsNotExist(err) {
-		t.Errorf("the socket is there yet: %v", err)
+		t.Errorf("the socket still exists: %v", err)
 	}
 }
 
@@ -522,7 +522,7 @@ func TestListen(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(file, Permissions{UID: -1, GID: -1}); err == nil || err.Error() != file+" is there, and no socket: remove it" {
+	if _, err := Listen(file, Permissions{UID: -1, GID: -1}); err == nil || err.Error() != file+" exists and is not a socket: remove it" {
 		t.Errorf("a file that is no socket: %v", err)
 	}
 	l, err := Listen(path, Permissions{UID: -1, GID: -1})

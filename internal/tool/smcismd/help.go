@@ -21,7 +21,8 @@ FABRICS
   31 letters, digits, dots, underscores and hyphens. SIZE is a power of two, with
   K, M, G or T. The memory is divided equally among the members; each connection
   takes its receive buffer from the area of the guest that receives. Each member
-  must get at least 1M, and cannot use more than 1G.
+  must get a bit more than 1M: 8M is enough for 4 members, and 16M for 8. It cannot
+  use more than 1G.
 
   members=N    how many members there can be, 2 to 64 (default: 8)
   mode=MODE    mode of the socket, octal (default: 0660)

@@ -157,6 +157,7 @@ func newList(c *command) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context(), asJSON) },
 	}
+	c.addDir(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document (schema 1) instead of text")
 	return cmd
 }

@@ -53,8 +53,8 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), o) },
 	}
-	root.PersistentFlags().StringVar(&c.dir, "dir", defaultDir, "the `DIRECTORY` of the sockets")
 	flags := root.Flags()
+	c.addDir(root)
 	flags.StringArrayVarP(&o.fabrics, "fabric", "f", nil, "serve a fabric, `NAME:SIZE[,OPTION]...`; may be repeated")
 	flags.StringVar(&o.config, "config", "", "serve the fabrics in `FILE`, too")
 	flags.StringVar(&o.statusMode, "status-mode", "0600", "the `MODE` of the socket for 'smc_ismd list'")
@@ -62,7 +62,12 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 	for _, flag := range []string{"fabric", "status-mode", "status-group"} {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
-	_ = root.MarkPersistentFlagDirname("dir")
 	root.AddCommand(newCheck(c), newList(c))
 	return root
+}
+
+// addDir adds the option --dir to a command that uses it.
+func (c *command) addDir(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.dir, "dir", defaultDir, "the `DIRECTORY` of the sockets")
+	_ = cmd.MarkFlagDirname("dir")
 }

@@ -24,6 +24,8 @@ import (
 type spec struct {
 	fabric.Config
 	permissions fabric.Permissions
+	// place is FILE:LINE; empty for the command line.
+	place string
 }
 
 // options are those of the command without an operand.
@@ -160,6 +162,7 @@ func parseFile(in io.Reader, name string) (specs []spec, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
+		s.place = fmt.Sprintf("%s:%d", name, n)
 		specs = append(specs, s)
 	}
 	if err := lines.Err(); err != nil {
@@ -191,9 +194,13 @@ func (c *command) specs(o options) ([]spec, error) {
 		return nil, &cli.UsageError{Err: errors.New("there is no fabric to serve: name one with --fabric, or a file with --config")}
 	}
 	for i, s := range all {
-		if slices.ContainsFunc(all[:i], func(other spec) bool { return other.Name == s.Name }) {
-			return nil, fmt.Errorf("fabric %q is there twice", s.Name)
+		if !slices.ContainsFunc(all[:i], func(other spec) bool { return other.Name == s.Name }) {
+			continue
 		}
+		if s.place == "" {
+			return nil, cli.Usagef("fabric %q is named twice", s.Name)
+		}
+		return nil, fmt.Errorf("%s: fabric %q is named twice", s.place, s.Name)
 	}
 	return all, nil
 }

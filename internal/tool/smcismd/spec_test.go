@@ -21,13 +21,13 @@ func TestParseSpec(t *testing.T) {
 		text string
 		want spec
 	}{
-		{"blue:256M", spec{fabric.Config{Name: "blue", Size: 256 << 20}, fabric.Permissions{Mode: 0o660, UID: -1, GID: -1}}},
+		{"blue:256M", spec{Config: fabric.Config{Name: "blue", Size: 256 << 20}, permissions: fabric.Permissions{Mode: 0o660, UID: -1, GID: -1}}},
 		{
 			"a.b:4194304,members=2,mode=0600,owner=0,group=12,chid=0xfffe,hugepages",
-			spec{fabric.Config{Name: "a.b", Size: 4 << 20, Members: 2, CHID: 0xfffe, HugePages: true}, fabric.Permissions{Mode: 0o600, UID: 0, GID: 12}},
+			spec{Config: fabric.Config{Name: "a.b", Size: 4 << 20, Members: 2, CHID: 0xfffe, HugePages: true}, permissions: fabric.Permissions{Mode: 0o600, UID: 0, GID: 12}},
 		},
-		{"x:65536K,owner=root,group=root", spec{fabric.Config{Name: "x", Size: 64 << 20}, fabric.Permissions{Mode: 0o660, UID: 0, GID: 0}}},
-		{"x:1G,chid=65296", spec{fabric.Config{Name: "x", Size: 1 << 30, CHID: 0xff10}, fabric.Permissions{Mode: 0o660, UID: -1, GID: -1}}},
+		{"x:65536K,owner=root,group=root", spec{Config: fabric.Config{Name: "x", Size: 64 << 20}, permissions: fabric.Permissions{Mode: 0o660, UID: 0, GID: 0}}},
+		{"x:1G,chid=65296", spec{Config: fabric.Config{Name: "x", Size: 1 << 30, CHID: 0xff10}, permissions: fabric.Permissions{Mode: 0o660, UID: -1, GID: -1}}},
 	} {
 		got, err := parseSpec(tc.text)
 		got.Log, tc.want.Log = nil, nil
