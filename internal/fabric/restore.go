@@ -197,6 +197,9 @@ func (f *Fabric) restore() bool {
 	for _, m := range f.members {
 		if m != nil {
 			n++
+			// The server may have been killed before it sent these. They are not sent again, because it is unknown what the client
+			// has: QEMU refuses doorbells of a peer whose doorbells it has, and frees memory twice if a peer is gone of which it
+			// has none.
 			for number := range k.vectors {
 				m.out.sent(number)
 			}
