@@ -55,7 +55,7 @@ func TestISMRole(t *testing.T) {
 		"":                              "standard input has no fabric: add a line such as blue:256M",
 		blue + `, "red:24M"`:            "standard input:3: fabric \\\"red\\\": the size of a fabric is a power of two",
 		`"red:64M,group=no-such-group"`: "there is no group \\\"no-such-group\\\"",
-		blue + ", " + blue:              "fabric \\\"blue\\\" is there twice",
+		blue + ", " + blue:              "fabric \\\"blue\\\" is named twice",
 	} {
 		for _, args := range [][]string{{"--check"}, nil} {
 			r, out = play(fabrics, args...)
