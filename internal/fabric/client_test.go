@@ -124,8 +124,9 @@ type client struct {
 	conn   *net.UnixConn
 	number int
 	memory int
-	// peers are the doorbells of all members, also its own.
-	peers map[int][]int
+	// members is how many numbers the fabric has, and peers are the doorbells of each, its own among them.
+	members int
+	peers   map[int][]int
 }
 
 func (s *server) dial(t *testing.T) *client {
@@ -134,9 +135,39 @@ func (s *server) dial(t *testing.T) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &client{t: t, conn: conn, number: -1, memory: -1, peers: map[int][]int{}}
+	return s.client(t, conn)
+}
+
+// client returns a client that has received nothing.
+func (s *server) client(t *testing.T, conn *net.UnixConn) *client {
+	c := &client{t: t, conn: conn, number: -1, memory: -1, members: s.layout.Members, peers: map[int][]int{}}
 	t.Cleanup(c.close)
 	return c
+}
+
+// stall joins, and receives nothing. The socket has no room for all that it is sent.
+func (s *server) stall(t *testing.T) *client {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns [2]*net.UnixConn
+	for i, fd := range fds {
+		file := os.NewFile(uintptr(fd), "a socket")
+		conn, err := net.FileConn(file)
+		file.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = conn.(*net.UnixConn)
+	}
+	// The kernel makes it the least that there can be, a few messages.
+	if err := conns[0].SetWriteBuffer(1); err != nil {
+		t.Fatal(err)
+	}
+	s.Fabric.join(conns[0])
+	return s.client(t, conns[1])
 }
 
 // joinSoon joins when the server has handled connections that have ended: they may have all numbers as yet.
@@ -144,7 +175,7 @@ func (s *server) joinSoon(t *testing.T) *client {
 	t.Helper()
 	for end := time.Now().Add(deadline); ; time.Sleep(time.Millisecond) {
 		c := s.dial(t)
-		for len(c.peers[c.number]) < Vectors {
+		for !c.joined() {
 			err := c.receive()
 			if errors.Is(err, io.EOF) && time.Now().Before(end) {
 				break
@@ -153,7 +184,7 @@ func (s *server) joinSoon(t *testing.T) *client {
 				t.Fatal(err)
 			}
 		}
-		if len(c.peers[c.number]) == Vectors {
+		if c.joined() {
 			return c
 		}
 		c.close()
@@ -164,15 +195,34 @@ func (s *server) joinSoon(t *testing.T) *client {
 func (s *server) join(t *testing.T) *client {
 	t.Helper()
 	c := s.dial(t)
-	for len(c.peers[c.number]) < Vectors {
-		if err := c.receive(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.join()
 	return c
 }
 
+// join receives everything.
+func (c *client) join() {
+	c.t.Helper()
+	for !c.joined() {
+		if err := c.receive(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// joined reports whether the client has all that it needs.
+func (c *client) joined() bool {
+	n := 0
+	for _, fds := range c.peers {
+		n += len(fds)
+	}
+	return n == c.members*Vectors
+}
+
+// close ends the connection. Clients that have joined must not have been sent anything since.
 func (c *client) close() {
+	if c.joined() {
+		c.checkSilence()
+	}
 	c.conn.Close()
 	for _, fds := range c.peers {
 		closeFDs(fds)
@@ -184,17 +234,24 @@ func (c *client) close() {
 	}
 }
 
+// checkSilence checks that there is no message.
+func (c *client) checkSilence() {
+	c.t.Helper()
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if n, _, err := unix.Recvfrom(int(fd), make([]byte, 8), unix.MSG_DONTWAIT|unix.MSG_PEEK); err == nil && n > 0 {
+			c.t.Errorf("member %d is sent something after it has joined", c.number)
+		}
+	})
+}
+
 func closeFDs(fds []int) {
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
-}
-
-// owner returns the member that the server has for a client.
-func (c *client) owner(s *server) *member {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.members[c.number]
 }
 
 // next returns the next message; fd is -1 if it has no file.
@@ -254,46 +311,21 @@ func (c *client) receive() error {
 			return fmt.Errorf("too many doorbells of member %d", number)
 		}
 		c.peers[int(number)] = append(c.peers[int(number)], fd)
-	case int(number) == c.number:
-		return errors.New("it is gone itself")
-	case len(c.peers[int(number)]) == 0:
-		// QEMU would free its doorbells of the member twice.
-		return fmt.Errorf("member %d is gone, of which it has no doorbells", number)
 	default:
-		closeFDs(c.peers[int(number)])
-		delete(c.peers, int(number))
+		// QEMU would free its doorbells of the member, and use them when the next one with this number joins.
+		return fmt.Errorf("member %d is gone", number)
 	}
 	return nil
 }
 
-// until receives messages until a condition holds.
-func (c *client) until(done func() bool) {
-	c.t.Helper()
-	for !done() {
-		if err := c.receive(); err != nil {
-			c.t.Fatalf("member %d: %v", c.number, err)
+// knows reports whether its doorbells of another member are those of that client.
+func (c *client) knows(other *client) bool {
+	for i, fd := range c.peers[other.number] {
+		if doorbellID(c.t, fd) != doorbellID(c.t, other.peers[other.number][i]) {
+			return false
 		}
 	}
-}
-
-// sees reports whether it knows all doorbells of exactly these members, itself among them.
-func (c *client) sees(numbers ...int) func() bool {
-	return func() bool {
-		for _, n := range numbers {
-			if len(c.peers[n]) != Vectors {
-				return false
-			}
-		}
-		return len(c.peers) == len(numbers)
-	}
-}
-
-// knows reports whether its doorbells of another member are those of that client, not of one that had the number before.
-func (c *client) knows(other *client) func() bool {
-	return func() bool {
-		mine := c.peers[other.number]
-		return len(mine) == Vectors && doorbellID(c.t, mine[0]) == doorbellID(c.t, other.peers[other.number][0])
-	}
+	return true
 }
 
 // doorbellID returns the kernel's number of an eventfd.
@@ -314,12 +346,18 @@ func doorbellID(t *testing.T, fd int) string {
 // rung waits for one of its own doorbells.
 func (c *client) rung(vector int) {
 	c.t.Helper()
-	fds := []unix.PollFd{{Fd: int32(c.peers[c.number][vector]), Events: unix.POLLIN}}
+	c.rungFor(c.number, vector)
+}
+
+// rungFor waits for a doorbell of any member: all have the same ones.
+func (c *client) rungFor(member, vector int) {
+	c.t.Helper()
+	fds := []unix.PollFd{{Fd: int32(c.peers[member][vector]), Events: unix.POLLIN}}
 	if n, err := poll(fds); n != 1 || err != nil {
-		c.t.Fatalf("member %d: vector %d: no doorbell (%v)", c.number, vector, err)
+		c.t.Fatalf("member %d: vector %d: no doorbell (%v)", member, vector, err)
 	}
 	var b [8]byte
-	if _, err := unix.Read(c.peers[c.number][vector], b[:]); err != nil {
+	if _, err := unix.Read(c.peers[member][vector], b[:]); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -362,6 +400,16 @@ func gid(mapped []byte, member int) uint64 {
 // setGID does what the module of a guest does when its area is ready.
 func setGID(mapped []byte, member int, random uint64) {
 	binary.LittleEndian.PutUint64(mapped[entry(member)+entryGID:], uint64(member)<<56|random)
+}
+
+// waitGID waits for the second half of a member's GID.
+func waitGID(t *testing.T, mapped []byte, member int, want uint64) {
+	t.Helper()
+	for end := time.Now().Add(deadline); gid(mapped, member) != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the GID of member %d is %x, not %x", member, gid(mapped, member), want)
+		}
+	}
 }
 
 // manager is a service manager.

@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 	// DefaultCHID is the CHID of the members' devices if none is given.
 	DefaultCHID = 0xff10
 
-	// stallTime is how long a member may not read what the server sends.
+	// stallTime is how long a member may take to read what the server sends.
 	stallTime = 5 * time.Second
 	// closeTime is how long Close waits for members to read.
 	closeTime = time.Second
@@ -82,6 +83,8 @@ type Fabric struct {
 	layout Layout
 	uuid   [16]byte
 	mem    *memory
+	// doorbells are by number and vector.
+	doorbells [][Vectors]*eventfd
 	// kept is the socket that the Store has kept, until Listen uses it.
 	kept keptSocket
 
@@ -102,7 +105,10 @@ func New(c Config) (*Fabric, error) {
 		return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
 	}
 	f := &Fabric{cfg: c, layout: layout}
-	if f.restore() {
+	if ok, err := f.restore(); ok || err != nil {
+		if err != nil {
+			return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
+		}
 		return f, nil
 	}
 	// A random UUID of version 4.
@@ -112,7 +118,14 @@ func New(c Config) (*Fabric, error) {
 		f.kept.close()
 		return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
 	}
-	f.members = make([]*member, c.Members)
+	f.members, f.doorbells = make([]*member, c.Members), make([][Vectors]*eventfd, c.Members)
+	if _, err := f.makeDoorbells(); err != nil {
+		f.kept.close()
+		f.closeDoorbells()
+		f.mem.close()
+		return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
+	}
+	// The Store has the memory last: with it, it has everything.
 	f.keep(f.memoryName(), f.mem.file)
 	return f, nil
 }
@@ -130,7 +143,7 @@ func (f *Fabric) log(format string, args ...any) {
 }
 
 // Close ends serving. The members' connections end, unless the Store has kept them; members that are connected go on among themselves
-// in both cases. It does not announce to anyone that members are gone. It always returns nil.
+// in both cases. It always returns nil.
 func (f *Fabric) Close() error {
 	f.flush()
 	f.mu.Lock()
@@ -141,7 +154,7 @@ func (f *Fabric) Close() error {
 	f.closed = true
 	for _, m := range f.members {
 		if m != nil {
-			m.close()
+			m.conn.Close()
 		}
 	}
 	f.mu.Unlock()
@@ -150,6 +163,7 @@ func (f *Fabric) Close() error {
 	ended := make(chan struct{})
 	go func() {
 		f.running.Wait()
+		f.closeDoorbells()
 		f.mem.close()
 		close(ended)
 	}()
@@ -161,20 +175,18 @@ func (f *Fabric) Close() error {
 	return nil
 }
 
-// flush waits until members have been sent all messages that are due, so that those that the Store keeps know of each other.
+// flush waits until members that are joining have been sent everything, so that the Store keeps them.
 func (f *Fabric) flush() {
-	var sent []<-chan struct{}
 	f.mu.Lock()
-	for _, m := range f.members {
-		if m != nil && !m.expelled && !f.closed {
-			sent = append(sent, m.out.barrier())
-		}
-	}
+	members := slices.Clone(f.members)
 	f.mu.Unlock()
 	end := time.After(min(closeTime, f.cfg.stall))
-	for _, c := range sent {
+	for _, m := range members {
+		if m == nil {
+			continue
+		}
 		select {
-		case <-c:
+		case <-m.welcomed:
 		case <-end:
 			return
 		}

@@ -21,8 +21,8 @@ import (
 //
 //	memory/MEMBERS/CHID/UUID/HUGEPAGES
 //	socket
-//	vector/NUMBER/VECTOR    as soon as a member has its number
-//	peer/NUMBER/SINCE       its connection, when it has received everything
+//	vector/NUMBER/VECTOR    a doorbell, whether there is a member with this number or not
+//	peer/NUMBER/SINCE       a member's connection, when everything has been sent to it
 //	expelled/NUMBER/SINCE   instead, if it is not served any more
 //
 // The names have all that the server needs to know: members can change the memory.
@@ -49,24 +49,9 @@ func (f *Fabric) keep(name string, file *os.File) {
 	f.stored(f.cfg.Store.Add(f.storeName(name), int(file.Fd())))
 }
 
-// keepVectors has the Store keep a member's doorbells.
-func (f *Fabric) keepVectors(m *member) {
-	for i, v := range m.vectors {
-		f.stored(f.cfg.Store.Add(f.storeName(vectorName(m.number, i)), v.fd))
-	}
-}
-
 // keepMember has the Store keep a member's connection.
 func (f *Fabric) keepMember(m *member) {
 	f.stored(f.cfg.Store.AddConn(f.storeName(m.storeName()), m.conn))
-}
-
-// forget removes a member's files from the Store.
-func (f *Fabric) forget(m *member) {
-	for i := range m.vectors {
-		f.stored(f.cfg.Store.Remove(f.storeName(vectorName(m.number, i))))
-	}
-	f.stored(f.cfg.Store.Remove(f.storeName(m.storeName())))
 }
 
 func (f *Fabric) stored(err error) {
@@ -97,7 +82,7 @@ type keptFiles struct {
 	uuid            [16]byte
 	huge            bool
 	peers, expelled map[int]keptPeer
-	vectors         map[int]map[int]int // by member and vector
+	vectors         map[int]map[int]int // by number and vector
 	useless         map[string]int
 }
 
@@ -170,8 +155,8 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 }
 
 // restore continues the fabric that the Store has kept. It returns false if there is none, or if it has no members and another
-// configuration; then the Store does not keep it any more.
-func (f *Fabric) restore() bool {
+// configuration; then the Store does not keep it any more. The errors are those of creating doorbells.
+func (f *Fabric) restore() (bool, error) {
 	files := f.cfg.Store.Take(f.storeName(""))
 	if fd, ok := files["socket"]; ok {
 		f.kept = keptSocket{fd: fd, is: true}
@@ -183,34 +168,22 @@ func (f *Fabric) restore() bool {
 			f.stored(f.cfg.Store.Remove(f.storeName(name)))
 			unix.Close(fd)
 		}
-		return false
+		return false, nil
 	}
 	for name, fd := range k.useless {
 		f.stored(f.cfg.Store.Remove(f.storeName(name)))
 		unix.Close(fd)
 	}
-	f.members = make([]*member, f.layout.Members)
+	if err := f.restoreDoorbells(k); err != nil {
+		f.kept.close()
+		f.closeDoorbells()
+		f.mem.close()
+		return false, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	lost := f.restoreMembers(k)
-	n := 0
-	for _, m := range f.members {
-		if m != nil {
-			n++
-			// The server may have been killed before it sent these. They are not sent again, because it is unknown what the client
-			// has: QEMU refuses doorbells of a peer whose doorbells it has, and frees memory twice if a peer is gone of which it
-			// has none.
-			for number := range k.vectors {
-				m.out.sent(number)
-			}
-			f.start(m)
-		}
-	}
-	f.log("continued with %d members", n)
-	for _, number := range lost {
-		f.removeLost(number)
-	}
-	return true
+	f.log("continued with %d members", f.restoreMembers(k))
+	return true, nil
 }
 
 // restoreMemory takes over the memory. It returns false if that is not possible, or not useful.
@@ -248,49 +221,63 @@ func (f *Fabric) restoreMemory(k *keptFiles) bool {
 	return true
 }
 
-// restoreMembers takes over connections with their doorbells. It returns the numbers of members that had not received everything when
-// the last server ended.
-func (f *Fabric) restoreMembers(k *keptFiles) (lost []int) {
+// restoreDoorbells takes over the doorbells, and makes those that a server of another version has not had.
+func (f *Fabric) restoreDoorbells(k *keptFiles) error {
+	f.doorbells = make([][Vectors]*eventfd, f.layout.Members)
 	for number, vectors := range k.vectors {
-		p, connected := k.peers[number]
-		if connected && len(vectors) == Vectors && number < len(f.members) {
-			if m, err := restoreMember(number, p); err == nil {
-				for i, fd := range vectors {
-					m.vectors[i] = newEventfd(fd)
-				}
-				f.members[number] = m
-				delete(k.peers, number)
+		for vector, fd := range vectors {
+			if number < len(f.doorbells) {
+				f.doorbells[number][vector] = newEventfd(fd)
 				continue
 			}
-		}
-		for i, fd := range vectors {
-			f.stored(f.cfg.Store.Remove(f.storeName(vectorName(number, i))))
+			f.stored(f.cfg.Store.Remove(f.storeName(vectorName(number, vector))))
 			unix.Close(fd)
 		}
-		if number < len(f.members) {
-			lost = append(lost, number)
-		}
 	}
-	for _, p := range k.peers {
-		f.stored(f.cfg.Store.Remove(f.storeName(p.name)))
-		// The connection is closed with both copies of its file.
-		unix.Close(p.fd)
+	lacking, err := f.makeDoorbells()
+	if len(lacking) > 0 && len(k.peers) > 0 {
+		f.log("the last server had no doorbells of numbers %v: members of that time cannot ring those that join with them", lacking)
 	}
-	for number, p := range k.expelled {
-		if number < len(f.members) && f.members[number] == nil {
-			if m, err := restoreMember(number, p); err == nil {
-				m.expelled = true
-				f.members[number] = m
-				continue
-			}
-		}
-		f.stored(f.cfg.Store.Remove(f.storeName(p.name)))
-		unix.Close(p.fd)
-	}
-	return lost
+	return err
 }
 
-// restoreMember makes a member of a kept connection, without doorbells. It closes the file descriptor unless it fails.
+// restoreMembers takes over connections, and returns how many. A number without one has no GID: a member that has joined while the last
+// server was killed may have written it. Called with mu.
+func (f *Fabric) restoreMembers(k *keptFiles) (n int) {
+	f.members = make([]*member, f.layout.Members)
+	for number, p := range k.peers {
+		f.restorePeer(number, p, false)
+	}
+	for number, p := range k.expelled {
+		f.restorePeer(number, p, true)
+	}
+	for number, m := range f.members {
+		if m == nil {
+			f.setGID(number, 0)
+			continue
+		}
+		n++
+		f.running.Go(func() { f.read(m) })
+	}
+	f.ringMembers()
+	return n
+}
+
+// restorePeer takes over the connection of a member, or closes it. Called with mu.
+func (f *Fabric) restorePeer(number int, p keptPeer, expelled bool) {
+	if number < len(f.members) && f.members[number] == nil {
+		if m, err := restoreMember(number, p); err == nil {
+			m.expelled = expelled
+			f.members[number] = m
+			return
+		}
+	}
+	f.stored(f.cfg.Store.Remove(f.storeName(p.name)))
+	// The connection is closed with both copies of its file.
+	unix.Close(p.fd)
+}
+
+// restoreMember makes a member of a kept connection. It closes the file descriptor unless it fails.
 func restoreMember(number int, p keptPeer) (*member, error) {
 	file, err := openFD(p.fd, p.name)
 	if err != nil {
@@ -306,12 +293,13 @@ func restoreMember(number int, p keptPeer) (*member, error) {
 		c.Close()
 		return nil, fmt.Errorf("%s is no connection", p.name)
 	}
-	m := &member{number: number, conn: conn, since: p.since}
-	m.out.init()
-	if m.pid, err = peerPID(conn); err != nil {
+	m, err := newMember(conn)
+	if err != nil {
 		conn.Close()
 		return nil, err
 	}
+	m.number, m.since = number, p.since
+	close(m.welcomed)
 	unix.Close(p.fd)
 	return m, nil
 }
@@ -323,11 +311,4 @@ func openFD(fd int, name string) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(dup), name), nil
-}
-
-// removeLost announces that a member is gone, which was joining when the server was killed. Called with mu.
-func (f *Fabric) removeLost(number int) {
-	f.log("member %d removed: the server was killed while it joined", number)
-	f.retire(number, 0)
-	f.announceGone(number)
 }

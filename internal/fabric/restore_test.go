@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,22 +27,30 @@ func keeps(prefixes ...string) func(map[string]int) bool {
 	}
 }
 
+// keepsFabric is the same for a fabric of a number of members, with its doorbells and other files.
+func keepsFabric(members int, others ...string) func(map[string]int) bool {
+	all := append([]string{"blue/memory/", "blue/socket"}, others...)
+	for n := range members {
+		for i := range Vectors {
+			all = append(all, "blue/"+vectorName(n, i))
+		}
+	}
+	slices.Sort(all)
+	return keeps(all...)
+}
+
 // TestRestart checks that members do not notice when the server restarts, and that one that has ended meanwhile is gone.
 func TestRestart(t *testing.T) {
 	m, dir, c := newManager(t), t.TempDir(), testConfig()
 	c.Store = m.store()
 	first := start(t, c, dir)
 	a, b, gone := first.join(t), first.join(t), first.join(t)
-	for _, x := range []*client{a, b, gone} {
-		x.until(x.sees(0, 1, 2))
-	}
 	head := a.mapped()
 	for n := range 3 {
 		setGID(head, n, 1)
 	}
 	since := first.Status().Members[0].Since
-	m.wait(keeps("blue/memory/4/ff10/", "blue/peer/0/", "blue/peer/1/", "blue/peer/2/", "blue/socket",
-		"blue/vector/0/0", "blue/vector/0/1", "blue/vector/1/0", "blue/vector/1/1", "blue/vector/2/0", "blue/vector/2/1"))
+	m.wait(keepsFabric(4, "blue/peer/0/", "blue/peer/1/", "blue/peer/2/"))
 	first.stop()
 	gone.close()
 	if gid(head, 2) == 0 {
@@ -53,25 +62,20 @@ func TestRestart(t *testing.T) {
 	c.Store = m.store()
 	second := start(t, c, dir)
 	second.log.wait(t, "continued with 3 members")
+	waitGID(t, head, 2, 0)
 	for _, x := range []*client{a, b} {
-		x.until(func() bool { return len(x.peers[2]) == 0 })
 		x.rung(VectorMembers)
 	}
-	for len(early.peers[early.number]) < Vectors {
-		if err := early.receive(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	early.join()
 	// The third member may have its number yet when the new one joins.
 	if early.number < 2 {
 		t.Errorf("member %d joins with a number that another one has", early.number)
 	}
-	for _, x := range []*client{a, b, early} {
-		x.until(x.sees(0, 1, early.number))
-	}
 	early.ring(0, VectorSignal)
 	a.rung(VectorSignal)
-	if gid(head, 0) == 0 || gid(head, 1) == 0 || gid(head, 2) != 0 {
+	b.ring(early.number, VectorSignal)
+	early.rung(VectorSignal)
+	if gid(head, 0) == 0 || gid(head, 1) == 0 {
 		t.Error("the GIDs are not those of the members that are there")
 	}
 	st := second.Status()
@@ -84,7 +88,7 @@ func TestRestart(t *testing.T) {
 	}
 	c.Store = m.store()
 	start(t, c, dir).waitMembers(t, 0)
-	m.wait(keeps("blue/memory/4/ff10/", "blue/socket"))
+	m.wait(keepsFabric(4))
 }
 
 // TestRestartWhileJoining checks that a member that has not received everything is removed if the server is killed.
@@ -93,10 +97,9 @@ func TestRestartWhileJoining(t *testing.T) {
 	c.Store = m.store()
 	first := start(t, c, dir)
 	a, b := first.join(t), first.join(t)
-	a.until(a.sees(0, 1))
 	head := a.mapped()
 	setGID(head, 1, 1)
-	m.wait(func(names map[string]int) bool { return len(names) == 8 })
+	m.wait(keepsFabric(4, "blue/peer/0/", "blue/peer/1/"))
 	first.stop()
 	// The service manager does not have the connection of a member that is joining.
 	for name := range m.kept {
@@ -106,7 +109,6 @@ func TestRestartWhileJoining(t *testing.T) {
 	}
 	c.Store = m.store()
 	start(t, c, dir)
-	a.until(a.sees(0))
 	a.rung(VectorMembers)
 	if g := gid(head, 1); g != 0 {
 		t.Errorf("its GID is %x", g)
@@ -114,7 +116,28 @@ func TestRestartWhileJoining(t *testing.T) {
 	if _, _, err := b.next(); !errors.Is(err, io.EOF) {
 		t.Errorf("its connection is open: %v", err)
 	}
-	m.wait(keeps("blue/memory/", "blue/peer/0/", "blue/socket", "blue/vector/0/0", "blue/vector/0/1"))
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+}
+
+// TestRestartWithoutDoorbells checks that a server makes the doorbells that it has not been kept, and only these.
+func TestRestartWithoutDoorbells(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	a := first.join(t)
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	first.stop()
+	for _, name := range []string{"2/0", "2/1", "3/1"} {
+		m.handle("FDSTOREREMOVE=1\nFDNAME=blue/vector/"+name, nil)
+	}
+	c.Store = m.store()
+	second := start(t, c, dir)
+	second.log.wait(t, "the last server had no doorbells of numbers [2 3]: ")
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	b, d := second.join(t), second.join(t)
+	if !a.knows(b) || a.knows(d) || !b.knows(d) {
+		t.Error("the doorbells are not the kept ones and new ones")
+	}
 }
 
 // TestRestartWithOtherConfiguration checks that a fabric does not change while it has members.
@@ -123,7 +146,7 @@ func TestRestartWithOtherConfiguration(t *testing.T) {
 	c.Store = m.store()
 	first := start(t, c, dir)
 	a := first.join(t)
-	m.wait(func(names map[string]int) bool { return len(names) == 5 })
+	m.wait(keepsFabric(4, "blue/peer/0/"))
 	first.stop()
 
 	c.Members, c.Size, c.CHID, c.Store = 8, SizeMin(8), 0xff20, m.store()
@@ -134,7 +157,7 @@ func TestRestartWithOtherConfiguration(t *testing.T) {
 	}
 	a.close()
 	second.waitMembers(t, 0)
-	m.wait(keeps("blue/memory/4/", "blue/socket"))
+	m.wait(keepsFabric(4))
 	second.stop()
 
 	c.Store = m.store()
@@ -142,7 +165,7 @@ func TestRestartWithOtherConfiguration(t *testing.T) {
 	if st := third.Status(); st.Limit != 8 || st.CHID != 0xff20 || third.uuid == first.uuid {
 		t.Errorf("the fabric has not changed: %+v", st)
 	}
-	m.wait(keeps("blue/memory/8/ff20/", "blue/socket"))
+	m.wait(keepsFabric(8))
 	third.join(t)
 }
 
@@ -150,17 +173,18 @@ func TestRestartWithOtherConfiguration(t *testing.T) {
 func TestRestartWithExpelledMember(t *testing.T) {
 	m, dir, c := newManager(t), t.TempDir(), testConfig()
 	c.Store = m.store()
+	c.stall = 100 * time.Millisecond
 	first := start(t, c, dir)
-	a, b := first.join(t), first.join(t)
-	first.mu.Lock()
-	first.expel(first.members[0], "of a test")
-	first.mu.Unlock()
-	b.until(b.sees(1))
-	m.wait(keeps("blue/expelled/0/", "blue/memory/", "blue/peer/1/", "blue/socket", "blue/vector/1/0", "blue/vector/1/1"))
+	a := first.stall(t)
+	first.join(t)
+	m.wait(keepsFabric(4, "blue/expelled/0/", "blue/peer/1/"))
 	first.stop()
 
 	c.Store = m.store()
 	second := start(t, c, dir)
+	if got := removed(second.Status()); !slices.Equal(got, []int{0}) {
+		t.Errorf("the status has these removed members: %v", got)
+	}
 	if d := second.join(t); d.number != 2 {
 		t.Errorf("the new member has number %d", d.number)
 	}
@@ -176,7 +200,7 @@ func TestSocketIsGone(t *testing.T) {
 	m, dir, c := newManager(t), t.TempDir(), testConfig()
 	c.Store = m.store()
 	first := start(t, c, dir)
-	m.wait(keeps("blue/memory/", "blue/socket"))
+	m.wait(keepsFabric(4))
 	first.stop()
 	if err := os.Remove(first.path); err != nil {
 		t.Fatal(err)
@@ -193,7 +217,7 @@ func TestKeptSocketOwner(t *testing.T) {
 	m, c := newManager(t), testConfig()
 	c.Store = m.store()
 	first := start(t, c, t.TempDir())
-	m.wait(keeps("blue/memory/", "blue/socket"))
+	m.wait(keepsFabric(4))
 	first.stop()
 	if err := os.Lchown(first.path, 1, 1); err != nil {
 		t.Fatal(err)

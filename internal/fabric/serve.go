@@ -69,13 +69,13 @@ func (f *Fabric) join(conn *net.UnixConn) {
 		default:
 			f.log("refused PID %d, and %d others since the last such line: %v: raise members=", m.pid, n-1, err)
 		}
-		m.close()
+		m.conn.Close()
 	case err != nil:
-		m.close()
+		m.conn.Close()
 	}
 }
 
-// admit gives a member its number and sends everyone what they need to know. Called with mu.
+// admit gives a member its number, and starts its goroutines. Called with mu.
 func (f *Fabric) admit(m *member) error {
 	if f.closed {
 		return net.ErrClosed
@@ -88,76 +88,52 @@ func (f *Fabric) admit(m *member) error {
 		f.log("refused a connection of PID %d: %v", m.pid, err)
 		return err
 	}
-	f.keepVectors(m)
+	// Others may have rung since the last member left.
+	f.drain(m.number)
 	f.members[m.number] = m
 	f.log("member %d joined, PID %d", m.number, m.pid)
-	f.welcome(m)
-	for _, other := range f.others(m.number) {
-		other.out.push(m.notices()...)
-	}
-	f.start(m)
+	f.running.Go(func() { f.read(m) })
+	f.running.Go(func() { f.welcome(m) })
 	return nil
 }
 
-// notices returns the messages by which others learn of a member, and the member of its own doorbells.
-func (m *member) notices() []message {
-	var all []message
-	for _, v := range m.vectors {
-		all = append(all, message{kind: vector, number: int64(m.number), fd: v.fd, holds: v.get()})
-	}
-	return all
-}
-
-// welcome sends a member what it needs to begin. When it has received all that, the Store keeps its connection: if the server is killed
-// before, the next one finds doorbells without a connection, and removes the member. Called with mu.
+// welcome sends a member everything that it needs; after that, it is sent nothing: the doorbells are those of all numbers, so that it need
+// not know who joins and leaves. Then the Store keeps its connection.
 func (f *Fabric) welcome(m *member) {
+	defer close(m.welcomed)
 	all := []message{
-		{number: protocolVersion, fd: -1},
-		{number: int64(m.number), fd: -1},
-		{number: memoryMessage, fd: int(f.mem.file.Fd())},
+		{protocolVersion, -1},
+		{int64(m.number), -1},
+		{memoryMessage, int(f.mem.file.Fd())},
 	}
-	for _, other := range f.others(m.number) {
-		all = append(all, other.notices()...)
-	}
-	all = append(all, m.notices()...)
-	all[len(all)-1].done = func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.members[m.number] == m && !m.expelled && !f.closed {
-			f.keepMember(m)
+	for number := range f.doorbells {
+		if number != m.number {
+			all = append(all, f.announce(number)...)
 		}
 	}
-	m.out.push(all...)
+	// Its own ones are last, as from QEMU's server.
+	all = append(all, f.announce(m.number)...)
+	err := m.send(all, time.Now().Add(f.cfg.stall))
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed || f.members[m.number] != m:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f.expel(m, fmt.Sprintf("it has not read its doorbells within %v", f.cfg.stall))
+	case err != nil:
+		f.leave(m, fmt.Sprintf("left: %v", err))
+	default:
+		f.keepMember(m)
+	}
 }
 
-// others returns the members that the server serves, except one. Called with mu.
-func (f *Fabric) others(number int) (all []*member) {
-	for _, other := range f.members {
-		if other != nil && other.number != number && !other.expelled {
-			all = append(all, other)
-		}
+// announce returns the messages with the doorbells of a number.
+func (f *Fabric) announce(number int) (all []message) {
+	for _, e := range f.doorbells[number] {
+		all = append(all, message{int64(number), e.fd})
 	}
 	return all
-}
-
-// announceGone sends all other members that a member is gone. Called with mu.
-func (f *Fabric) announceGone(number int) {
-	for _, other := range f.others(number) {
-		other.out.pushGone(number)
-	}
-}
-
-// start starts the goroutines of a member. Called with mu.
-func (f *Fabric) start(m *member) {
-	f.running.Add(2)
-	go func() {
-		defer f.running.Done()
-		f.read(m)
-	}()
-	go func() {
-		defer f.running.Done()
-		f.write(m)
-	}()
 }
 
 // read waits for the end of a connection: clients send nothing. Files that one sends nevertheless are closed by the kernel, because
@@ -179,79 +155,44 @@ func (f *Fabric) read(m *member) {
 	}
 }
 
-// write sends a member its messages.
-func (f *Fabric) write(m *member) {
-	for {
-		msg, ok := m.out.pop()
-		if !ok {
-			return
-		}
-		err := msg.send(m.conn, f.cfg.stall)
-		msg.put()
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			f.mu.Lock()
-			f.expel(m, fmt.Sprintf("it has read nothing for %v", f.cfg.stall))
-			f.mu.Unlock()
-			return
-		case err != nil:
-			f.mu.Lock()
-			if !f.closed && f.members[m.number] == m {
-				f.leave(m, fmt.Sprintf("left: %v", err))
-			}
-			f.mu.Unlock()
-			return
-		}
-		if msg.done != nil {
-			msg.done()
-		}
-	}
-}
-
 // leave removes a member. Called with mu.
 func (f *Fabric) leave(m *member, how string) {
 	f.log("member %d %s, PID %d", m.number, how, m.pid)
 	// Also if it is expelled: its guest may have rebooted, and written a GID again.
-	f.retire(m.number, 0)
-	if !m.expelled {
-		f.announceGone(m.number)
-	}
-	f.forget(m)
+	f.setGID(m.number, 0)
+	f.stored(f.cfg.Store.Remove(f.storeName(m.storeName())))
 	f.members[m.number] = nil
+	f.ringMembers()
 	// The service manager has the connection, too, so closing is not enough.
 	_ = m.conn.CloseWrite()
 	_ = m.conn.CloseRead()
-	for _, v := range m.vectors {
-		if v != nil {
-			v.abandon()
-		}
-	}
-	m.close()
+	m.conn.Close()
+	f.drain(m.number)
 }
 
-// expel ends the membership of a client that does not read. Its connection and its number stay until it ends, because its guest still
-// has the memory: another guest with the same number would use the same area. Called with mu.
+// expel ends the membership of a client that does not read. Its connection and its number stay until it ends, because its guest may
+// have the memory: another guest with the same number would use the same area. Called with mu.
 func (f *Fabric) expel(m *member, why string) {
-	if f.closed || m.expelled || f.members[m.number] != m {
-		return
-	}
 	f.log("member %d removed, PID %d: %s", m.number, m.pid, why)
-	f.forget(m)
 	m.expelled = true
-	f.retire(m.number, removedGID)
-	f.announceGone(m.number)
-	// The guest finds out by its entry of the directory.
-	m.vectors[VectorMembers].ring()
-	m.out.close()
+	f.setGID(m.number, removedGID)
+	// Its own guest finds out by its entry of the directory.
+	f.ringMembers()
 	f.keepMember(m)
 }
 
-// retire sets a member's GID to one of those that setGID has, and has the guests of all other members search the directory. Called with mu.
-func (f *Fabric) retire(number int, gid uint64) {
+// setGID sets a member's GID in the directory to one of those that memory.setGID has.
+func (f *Fabric) setGID(number int, gid uint64) {
 	if err := f.mem.setGID(number, gid); err != nil {
 		f.log("cannot clear the GID of member %d: %v", number, err)
 	}
-	for _, other := range f.others(number) {
-		other.vectors[VectorMembers].ring()
+}
+
+// ringMembers has the guests of all members search the directory. Called with mu.
+func (f *Fabric) ringMembers() {
+	for number, m := range f.members {
+		if m != nil {
+			f.doorbells[number][VectorMembers].ring()
+		}
 	}
 }
