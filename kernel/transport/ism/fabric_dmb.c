@@ -254,11 +254,11 @@ static bool is_free(const struct smc_fabric *f, struct smc_fabric_dmb *d, bool s
 {
 	if (f->gone || is_writer_gone(f, d, second))
 		return true;
-	if (d->peer)
-		return !is_written(f, d);
-	if (!*scans)
-		return false;
-	--*scans;
+	if (!d->peer) {
+		if (!*scans)
+			return false;
+		--*scans;
+	}
 	return !is_written(f, d);
 }
 
@@ -271,17 +271,25 @@ void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 	unsigned int scans = second ? SCANS_MAX : 0;
 	struct smc_fabric_dmb *d, *next;
 	LIST_HEAD(closing);
+	LIST_HEAD(written);
 	LIST_HEAD(quiet);
 
 	might_sleep();
 	spin_lock_bh(&f->lock);
 	list_splice_init(&f->closing, &closing);
 	spin_unlock_bh(&f->lock);
-	list_for_each_entry_safe(d, next, &closing, list)
+	list_for_each_entry_safe(d, next, &closing, list) {
+		unsigned int before = scans;
+
 		if (is_free(f, d, second, &scans))
 			list_move(&d->list, &quiet);
+		else if (scans < before)
+			list_move_tail(&d->list, &written);
+	}
+	/* Those that were looked for come last the next time, or a hostile member could keep all others from their turn. */
 	spin_lock_bh(&f->lock);
 	list_splice(&closing, &f->closing);
+	list_splice_tail(&written, &f->closing);
 	spin_unlock_bh(&f->lock);
 	list_for_each_entry_safe(d, next, &quiet, list)
 		fabric_dmb_free(d);
