@@ -30,13 +30,6 @@ func overFabric(t *testing.T, kernel string) {
 	if lab.Full() {
 		all = runs(tcpModes, "smc", "ipproto6")
 	}
-	for _, r := range all {
-		t.Run(r.String(), func(t *testing.T) {
-			before := g.Counters("a")
-			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
-			differ(t, names, verdicts, movedDifferences())
-			checkCounters(t, r, len(names), before, g.Counters("a"))
-		})
-	}
+	overDevice(t, g, all, lab.Scale(10*time.Second), g.Counters)
 	g.Must("a", "rmmod smc_diag smc")
 }

@@ -37,12 +37,17 @@ func overSMCR(t *testing.T, kernel string) {
 	if lab.Full() {
 		all = runs(tcpModes, "smc", "ipproto")
 	}
+	overDevice(t, g, all, lab.Scale(15*time.Second), g.CountersR)
+}
+
+// overDevice runs the suite with connections over a device that moves data as hardware does, each check with a timeout.
+func overDevice(t *testing.T, g *guest, all []run, timeout time.Duration, counters func(host string) lab.Counters) {
 	for _, r := range all {
 		t.Run(r.String(), func(t *testing.T) {
-			before := g.CountersR("a")
-			names, verdicts := g.run(t, r, lab.Scale(15*time.Second))
+			before := counters("a")
+			names, verdicts := g.run(t, r, timeout)
 			differ(t, names, verdicts, movedDifferences())
-			checkCounters(t, r, len(names), before, g.CountersR("a"))
+			checkCounters(t, r, len(names), before, counters("a"))
 		})
 	}
 }
