@@ -40,7 +40,7 @@ func BenchmarkFabric(b *testing.B) {
 				for i := range 2 {
 					family := []string{"smc", "tcp"}[(i+len(r.rounds))%2]
 					before := doorbells(b, lt)
-					turns[family] = turnBetween(b, lt, w, family)
+					turns[family] = runBetween(b, lt, w, family, lt.Counters)
 					if family == "smc" {
 						rung = (doorbells(b, lt) - before) / turns[family]["total"]
 					}
@@ -116,25 +116,6 @@ func doorbells(b *testing.B, lt *lab.Test) (sum float64) {
 		sum += n
 	}
 	return sum
-}
-
-// turnBetween runs the load generator between two hosts, and checks that connections of AF_SMC use SMC-D.
-func turnBetween(b *testing.B, lt *lab.Test, w netWorkload, family string) outcome {
-	b.Helper()
-	const at = "10.0.0.2:5000"
-	before := lt.Counters("a")
-	lt.Must("b", "while pidof -q load; do sleep 0.05; done; "+loadInside+w.args(family)+" --listen "+at+" </dev/null >/dev/null 2>&1")
-	o, err := parseOutcome(lt.Must("a", loadInside+w.args(family)+" --warmup 0.5 --seconds 2.5 --connect "+at), ofTraffic)
-	if err != nil {
-		b.Fatal(err)
-	}
-	after := lt.Counters("a")
-	fell := after.Fallback.Client.Total - before.Fallback.Client.Total
-	made := after.Connections.ClientV2 - before.Connections.ClientV2
-	if family == "smc" && (fell > 0 || made < w.connections) {
-		b.Fatalf("%d connections are SMC-D, %d fell back: %+v", made, fell, after.Fallback)
-	}
-	return o
 }
 
 // TestFabricTable checks the table for rounds with different machine speeds but equal ratios.

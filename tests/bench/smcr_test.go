@@ -130,23 +130,29 @@ func (f *field) round(b *testing.B, w netWorkload, n int) round {
 	return r
 }
 
-// run runs the load generator between two hosts, and checks that the connections have the expected transport.
+// run runs the load generator between a contender's hosts.
 func (f *field) run(b *testing.B, w netWorkload, who string) outcome {
 	b.Helper()
-	const at = "10.0.0.2:5000"
 	lt, family := f.hosts(who)
-	before := lt.CountersR("a")
+	return runBetween(b, lt, w, family, lt.CountersR)
+}
+
+// runBetween runs the load generator between two hosts, and checks that connections of AF_SMC have the transport that is counted.
+func runBetween(b *testing.B, lt *lab.Test, w netWorkload, family string, counters func(host string) lab.Counters) outcome {
+	b.Helper()
+	const at = "10.0.0.2:5000"
+	before := counters("a")
 	lt.Must("b", "while pidof -q load; do sleep 0.05; done; "+
 		loadInside+w.args(family)+" --listen "+at+" </dev/null >/dev/null 2>&1")
 	o, err := parseOutcome(lt.Must("a", loadInside+w.args(family)+" --warmup 0.5 --seconds 2.5 --connect "+at), ofTraffic)
 	if err != nil {
 		b.Fatal(err)
 	}
-	after := lt.CountersR("a")
+	after := counters("a")
 	fell := after.Fallback.Client.Total - before.Fallback.Client.Total
 	made := after.Connections.ClientV2 - before.Connections.ClientV2
 	if family == "smc" && (fell > 0 || made < w.connections) {
-		b.Fatalf("%s: %d connections are SMC-R, %d fell back", who, made, fell)
+		b.Fatalf("%d connections are SMC, %d fell back: %+v", made, fell, after.Fallback)
 	}
 	return o
 }
