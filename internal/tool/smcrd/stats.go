@@ -28,10 +28,12 @@ connections for SMC-R and SMC-D together; smcr and smcd show the same figures.
 The count of a single fallback reason wraps around after 65535.
 
 The kernel cannot reset a counter. A reset stores a baseline, private to the
-user, the network namespace and this command. A reload of the module discards
-the baseline, with a message on stderr. Until your first reset, the command uses
-a baseline that smc-tools left in /tmp. Buffer usage is the present value, never
-a difference.
+user and the network namespace. smcr, smcd, smcr-stats and smckit count from the
+same baseline, so a reset by one of them is a reset for all, of SMC-R and SMC-D
+together; 'since' in the JSON document, and the heading of smcr-stats, is when it
+was taken. A reload of the module discards the baseline, with a message on
+stderr. Until your first reset, the command uses a baseline that smc-tools left
+in /tmp. Buffer usage is the present value, never a difference.
 
 JSON fields (of --json):
   schema; technology; %[2]s;

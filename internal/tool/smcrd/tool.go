@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/statdoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
 	"github.com/spf13/cobra"
@@ -102,7 +103,7 @@ func systemDeps(t tech, env *cli.Env) deps {
 		open:         func(ctx context.Context) (client, error) { return netlinksmc.NewContext(ctx) },
 		ifname:       cli.InterfaceName,
 		initialNetNS: smcstats.InInitialNetNS,
-		baselines:    func() (baselines, error) { return smcstats.NewStore(t.name(), env.Getenv) },
+		baselines:    func() (baselines, error) { return statdoc.OpenBaseline(env.Getenv) },
 		loopback:     loopbackFile,
 	}
 }

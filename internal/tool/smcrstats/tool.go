@@ -38,11 +38,12 @@ counts for both together, come last.
 fallback in words with their remedies, the link groups and links, and with
 smckit's own module the counters of links and failover.
 
-Figures count from the loading of the module or from the last reset. -r shows
-them and then resets. The kernel cannot reset counters, so the command stores a
-baseline, private to the user and the network namespace, and separate from that
-of 'smcr stats reset'. A reload of the module discards the baseline, with a
-message on stderr. With -D or -R a reset does not affect the other technology.
+Figures count from the loading of the module or from the last reset; the heading
+says which, and when that was. -r shows them and then resets. The kernel cannot
+reset counters, so the command stores a baseline, private to the user and the
+network namespace. 'smcr stats', 'smcd stats' and 'smckit' count from the same
+baseline, and a reset by one of them is a reset for all, of SMC-R and SMC-D
+together. A reload of the module discards the baseline, with a message on stderr.
 
 --watch adds rates, from the second round on.
 
@@ -86,7 +87,6 @@ type client interface {
 // baselines keeps the values at the last reset; *smcstats.Store implements it.
 type baselines interface {
 	Reduce(cur *smcstats.Snapshot) smcstats.Reading
-	Baseline() (*smcstats.Snapshot, error)
 	Reset(ctx context.Context, cur *smcstats.Snapshot) error
 }
 
@@ -108,7 +108,7 @@ func systemDeps(env *cli.Env) deps {
 			}
 			return ""
 		},
-		baselines: func() (baselines, error) { return smcstats.NewStore(name, env.Getenv) },
+		baselines: func() (baselines, error) { return statdoc.OpenBaseline(env.Getenv) },
 		now:       time.Now,
 	}
 }
@@ -205,7 +205,7 @@ func (o *options) round(ctx context.Context, c client) error {
 		return err
 	}
 	if o.reset {
-		if err := o.store(ctx, store, cur); err != nil {
+		if err := store.Reset(ctx, cur); err != nil {
 			return err
 		}
 	}
@@ -249,22 +249,4 @@ func (o *options) rate(v *view, cur *smcstats.Snapshot, now time.Time) {
 		}
 	}
 	o.last, o.lastTime = cur, now
-}
-
-// store makes cur the baseline of the technologies that were shown.
-func (o *options) store(ctx context.Context, store baselines, cur *smcstats.Snapshot) error {
-	base := *cur
-	if o.onlyD || o.onlyR {
-		old, err := store.Baseline()
-		if err != nil {
-			// There is no usable baseline, so the other technology counts from module load.
-			old = &smcstats.Snapshot{}
-		}
-		if o.onlyD {
-			base.SMCR = old.SMCR
-		} else {
-			base.SMCD = old.SMCD
-		}
-	}
-	return store.Reset(ctx, &base)
 }
