@@ -32,6 +32,8 @@ type Tool struct {
 	// Long lists long options (without dashes) that win when an abbreviation of them is ambiguous: the options of the
 	// tool that ours replaces.
 	Long []string
+	// Subs are tools that are commands of this one, too.
+	Subs []Sub
 }
 
 // Main runs t in this process and returns its exit status. A command that a signal has interrupted kills itself with that
@@ -86,34 +88,34 @@ func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	env.Out = env.buf
 	defer func() { env.Out, env.buf = out, nil }()
 
-	err := execute(ctx, t, env, args)
+	path, err := execute(ctx, t, env, args)
 	if ferr := env.Flush(); ferr != nil && (err == nil || errors.Is(err, ferr)) {
 		err = fmt.Errorf("cannot write the output: %w", ferr)
 	}
-	return report(ctx, t, env, err)
+	return report(ctx, t, env, path, err)
 }
 
-func execute(ctx context.Context, t Tool, env *Env, args []string) error {
-	root, err := read(t, env, args)
-	if err != nil {
-		return err
+// execute runs the command that args name. It also returns the name of that command with those of its parents.
+func execute(ctx context.Context, t Tool, env *Env, args []string) (path string, err error) {
+	cmd, err := read(t, env, args)
+	if err == nil {
+		cmd, err = cmd.ExecuteContextC(ctx)
 	}
-	return root.ExecuteContext(ctx)
+	return cmd.CommandPath(), err
 }
 
-// read builds the command tree and sets its command line, converted to the spelling of cobra.
+// read builds the command tree and sets its command line, converted to the spelling of cobra. It returns the root, or, with an
+// error, the command that the error is about.
 func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 	root := Tree(t, env)
-	if t.Rewrite != nil && !completing(args) {
-		var err error
-		if args, err = t.Rewrite(args); err != nil {
-			return nil, err
-		}
-	}
 	if !completing(args) {
-		args = ExpandLong(root, t.Long, args)
-		if err := findCommand(root, args); err != nil {
-			return nil, err
+		var cmd *cobra.Command
+		var err error
+		if cmd, args, err = spell(t, root, args); err != nil {
+			return cmd, err
+		}
+		if cmd, err = findCommand(root, args); err != nil {
+			return cmd, err
 		}
 	}
 	// Do not pass nil for an empty command line: cobra would read os.Args.
@@ -124,19 +126,11 @@ func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 // Tree returns the command tree of t as it is when t runs in env, for manuals and completions.
 func Tree(t Tool, env *Env) *cobra.Command {
 	root := t.New(env)
+	for _, s := range t.Subs {
+		root.AddCommand(s.tree(env))
+	}
 	prepare(root, t, env)
 	return root
-}
-
-// findCommand refuses a sub-command that does not exist. cobra does so too, but its error cannot be distinguished from those of
-// the command itself.
-func findCommand(root *cobra.Command, args []string) error {
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(args...)
-	if _, _, err := root.Find(args); err != nil {
-		return &UsageError{Err: err}
-	}
-	return nil
 }
 
 // completing reports whether a shell asks for completions. The arguments are incomplete then.
@@ -155,26 +149,13 @@ func prepare(root *cobra.Command, t Tool, env *Env) {
 	root.SetVersionTemplate(t.Name + " utility, smckit-{{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
+	// findCommand adds suggestions, in one line.
+	root.DisableSuggestions = true
 	usageArgs(root)
 }
 
-// usageArgs makes a refused operand a usage error, in the whole tree below cmd.
-func usageArgs(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return &UsageError{Err: err}
-			}
-			return nil
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		usageArgs(sub)
-	}
-}
-
-// report prints err, if it needs printing, and returns the exit status for it.
-func report(ctx context.Context, t Tool, env *Env, err error) int {
+// report prints err, if it needs printing, and returns the exit status for it. path is the command that has failed.
+func report(ctx context.Context, t Tool, env *Env, path string, err error) int {
 	status := exitStatus(err)
 	var silent *StatusError
 	switch {
@@ -185,7 +166,7 @@ func report(ctx context.Context, t Tool, env *Env, err error) int {
 	case errors.Is(err, context.Canceled):
 		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))
 	case status == ExitUsage:
-		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", t.Name, OneLine(err.Error()), t.Name)
+		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", t.Name, OneLine(err.Error()), path)
 	default:
 		fmt.Fprintf(env.Err, "%s: %s\n", t.Name, OneLine(err.Error()))
 	}

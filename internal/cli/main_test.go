@@ -50,11 +50,41 @@ func testTool(err error) Tool {
 			}
 			list.Flags().Bool("listening", false, "")
 			list.Flags().Int("limit", 0, "")
-			root.AddCommand(list, &cobra.Command{Use: "link", RunE: list.RunE})
+			choice := &cobra.Command{
+				Use: "switch", Args: cobra.OnlyValidArgs, ValidArgs: []string{"on", "off"}, RunE: list.RunE,
+			}
+			root.AddCommand(list, choice, &cobra.Command{Use: "link", RunE: list.RunE})
+			root.Flags().Int("much", 0, "")
 			AddNetNSFlag(root, env)
 			return root
 		},
 		Long: []string{"listening"},
+		Subs: []Sub{{"twin", "Do the same", olderTool()}},
+	}
+}
+
+// olderTool is a tool that is a command of testTool, too.
+func olderTool() Tool {
+	return Tool{
+		Name: "older",
+		New: func(env *Env) *cobra.Command {
+			root := &cobra.Command{Use: "older [OPTION]..."}
+			list := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error {
+				_, err := io.WriteString(env.Out, "listed\n")
+				return err
+			}}
+			list.Flags().Bool("little", false, "")
+			root.AddCommand(list)
+			return root
+		},
+		Rewrite: func(args []string) ([]string, error) {
+			for i, a := range args {
+				if a == "l" {
+					args[i] = "list"
+				}
+			}
+			return args, nil
+		},
 	}
 }
 
@@ -71,10 +101,10 @@ func TestRun(t *testing.T) {
 			"lines and controls", "list", errors.New("it\n\tbroke:\r\n\x1b[2J\xff"), ExitFailure, "listed\n",
 			`tool: it broke: \x1b[2J\xff` + "\n",
 		},
-		{"usage", "list", Usagef("bad %d", 7), ExitUsage, "listed\n", "tool: bad 7; see 'tool --help'\n"},
+		{"usage", "list", Usagef("bad %d", 7), ExitUsage, "listed\n", "tool: bad 7; see 'tool list --help'\n"},
 		{
 			"wrapped usage", "list", fmt.Errorf("here: %w", Usagef("bad")), ExitUsage, "listed\n",
-			"tool: here: bad; see 'tool --help'\n",
+			"tool: here: bad; see 'tool list --help'\n",
 		},
 		{"reported", "list", &StatusError{Status: 5}, 5, "listed\n", ""},
 		{"wrapped reported", "list", fmt.Errorf("here: %w", &StatusError{Status: 5}), 5, "listed\n", ""},
@@ -84,10 +114,10 @@ func TestRun(t *testing.T) {
 		{"version, short", "-v", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
 		{"version, abbreviated", "--vers", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
 		{"abbreviated option", "list --li", nil, ExitOK, "listed\n", ""},
-		{"unknown option", "list --nope", nil, ExitUsage, "", "tool: unknown flag: --nope; see 'tool --help'\n"},
+		{"unknown option", "list --nope", nil, ExitUsage, "", "tool: unknown flag: --nope; see 'tool list --help'\n"},
 		{
 			"bad value", "list --limit x", nil, ExitUsage, "",
-			`tool: invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax; see 'tool --help'` + "\n",
+			`tool: invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax; see 'tool list --help'` + "\n",
 		},
 		{
 			"unknown command", "foo", nil, ExitUsage, "",
@@ -95,12 +125,23 @@ func TestRun(t *testing.T) {
 		},
 		{
 			"misspelt command", "lists", nil, ExitUsage, "",
-			`tool: unknown command "lists" for "tool" Did you mean this? list; see 'tool --help'` + "\n",
+			`tool: unknown command "lists" for "tool" (did you mean "list"?); see 'tool --help'` + "\n",
 		},
 		{
 			"operand", "list foo", nil, ExitUsage, "",
-			`tool: unknown command "foo" for "tool list"; see 'tool --help'` + "\n",
+			`tool: unknown command "foo" for "tool list"; see 'tool list --help'` + "\n",
 		},
+		{
+			"choice of an operand", "switch onn", nil, ExitUsage, "",
+			`tool: invalid argument "onn" for "tool switch" (did you mean "on"?); see 'tool switch --help'` + "\n",
+		},
+		{"a tool below", "twin lis", nil, ExitUsage, "", `tool: unknown command "lis" for "tool twin" (did you mean "list"?); see 'tool twin --help'` + "\n"},
+		{"its error", "twin list --nope", nil, ExitUsage, "", "tool: unknown flag: --nope; see 'tool twin list --help'\n"},
+		{"its command", "twin list", nil, ExitOK, "listed\n", ""},
+		{"its rewriting", "twin l --li", nil, ExitOK, "listed\n", ""},
+		{"its rewriting, after an option", "--much 1 twin l", nil, ExitUsage, "", "tool: unknown flag: --much; see 'tool twin list --help'\n"},
+		{"its version", "twin --version", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
+		{"its old name", "older", nil, ExitUsage, "", `tool: unknown command "older" for "tool" (did you mean "twin"?); see 'tool --help'` + "\n"},
 		{"namespace", "list -N a", nil, ExitFailure, "", `tool: entered "a"` + "\n"},
 		{"empty namespace", "list --netns=", nil, ExitFailure, "", `tool: entered ""` + "\n"},
 	} {

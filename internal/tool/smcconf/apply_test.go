@@ -162,8 +162,8 @@ func TestApplyBad(t *testing.T) {
 	h := newHarness(t)
 	h.dir = filepath.Join(h.dir, "nosuch")
 	h.expect(1, "", "smc_conf: cannot read the configuration: stat DIR: no such file or directory; 'smc_conf save' writes one\n", "apply", "@")
-	h.expect(2, "", "smc_conf: the name of the directory is empty; see 'smc_conf --help'\n", "apply", "")
-	h.expect(2, "", "smc_conf: accepts at most 1 arg(s), received 2; see 'smc_conf --help'\n", "apply", "a", "b")
+	h.expect(2, "", "smc_conf: the name of the directory is empty; see 'smc_conf apply --help'\n", "apply", "")
+	h.expect(2, "", "smc_conf: accepts at most 1 arg(s), received 2; see 'smc_conf apply --help'\n", "apply", "a", "b")
 }
 
 // TestApplyRefused makes each change fail in turn, and checks that everything is restored.

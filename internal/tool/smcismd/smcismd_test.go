@@ -250,9 +250,9 @@ func TestFailures(t *testing.T) {
 		{"check " + file + ".missing", "", 1, "cannot read the fabrics: open " + file + ".missing: no such file or directory"},
 		{"check -", "blue:16M\n\nred:24M # no power of two\n", 1, `standard input:3: fabric "red": the size of a fabric is a power of two, as that of a PCI device's memory: 24M is not`},
 		{"check -", "blue:16M\nred:16M\nblue:32M\n", 1, `standard input:3: fabric "blue" is named twice`},
-		{"check - --dir x", "blue:16M", 2, "unknown flag: --dir; see 'smc_ismd --help'"},
-		{"check a b", "", 2, "accepts at most 1 arg(s), received 2; see 'smc_ismd --help'"},
-		{"list extra", "", 2, `unknown command "extra" for "smc_ismd list"; see 'smc_ismd --help'`},
+		{"check - --dir x", "blue:16M", 2, "unknown flag: --dir; see 'smc_ismd check --help'"},
+		{"check a b", "", 2, "accepts at most 1 arg(s), received 2; see 'smc_ismd check --help'"},
+		{"list extra", "", 2, `unknown command "extra" for "smc_ismd list"; see 'smc_ismd list --help'`},
 	} {
 		r := run(t.Context(), system{}, tc.in, strings.Fields(tc.args)...)
 		if r.status != tc.status || r.stderr != "smc_ismd: "+tc.want+"\n" || r.out != "" {

@@ -78,7 +78,7 @@ func (o *incumbent) run(ctx context.Context, args []string) error {
 	case len(o.verbs) > 1:
 		return cli.Usagef("--%s and --%s: one command is needed", o.verbs[0], o.verbs[1])
 	case len(o.verbs) == 0 && len(args) > 0:
-		return cli.Usagef("unknown command %q", args[0])
+		return cli.Usagef("unknown command %q%s", args[0], cli.Suggest(args[0], "show", "add", "del", "flush", "apply", "export"))
 	case len(args) > 1:
 		return cli.Usagef("too many parameters: %q", args[1])
 	}

@@ -397,7 +397,7 @@ func TestExplain(t *testing.T) {
 		"explain", "--user", "root", "--group", "www-data", "10.1.0.2:6379")
 	h.expect(0, "socket of user 5 group root cgroup user.slice\n:80: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "",
 		"explain", "--user", "5", "--group", "root", ":80")
-	h.expect(2, "", "smc_policy: --user \"5\": /etc/passwd does not have the group of this user: give it by --group; see 'smc_policy --help'\n", "explain", "--user", "5", ":80")
+	h.expect(2, "", "smc_policy: --user \"5\": /etc/passwd does not have the group of this user: give it by --group; see 'smc_policy explain --help'\n", "explain", "--user", "5", ":80")
 	h = newHarness(t, "tcp from 10.9.0.0/16,fd00::/8", "smc port 80", "smc from 10.0.0.0/8")
 	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n"+
 		":80 from 10.9.0.0/16,fd00::/8: TCP socket: tcp; SMC socket: tcp (rule 1: tcp from 10.9.0.0/16,fd00::/8)\n"+

@@ -22,28 +22,28 @@ func TestDelete(t *testing.T) {
 		{techR, "linkg delete 0x101", "delete R 00000100", result{}},
 		{techD, "linkgroup delete 00000201", "delete D 00000201", result{}},
 		{techR, "linkgroup delete 100 --json", "delete R 00000100", result{stdout: "{\n  \"schema\": 1,\n  \"changed\": true\n}\n"}},
-		{techR, "linkgroup delete", "", result{stderr: "smcr: linkgroup delete: the LG-ID is missing; see 'smcr --help'\n", status: 2}},
+		{techR, "linkgroup delete", "", result{stderr: "smcr: linkgroup delete: the LG-ID is missing; see 'smcr linkgroup --help'\n", status: 2}},
 		{techR, "linkgroup delete all", "", result{
-			stderr: "smcr: \"all\" is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them; see 'smcr --help'\n", status: 2,
+			stderr: "smcr: \"all\" is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them; see 'smcr linkgroup --help'\n", status: 2,
 		}},
-		{techR, "linkgroup delete 100 200", "", result{stderr: "smcr: \"200\" is an unexpected word; see 'smcr --help'\n", status: 2}},
+		{techR, "linkgroup delete 100 200", "", result{stderr: "smcr: \"200\" is an unexpected word; see 'smcr linkgroup --help'\n", status: 2}},
 		{techR, "linkgroup delete 100 --watch 1", "", result{
-			stderr: "smcr: linkgroup delete: --watch is for listings; see 'smcr --help'\n", status: 2,
+			stderr: "smcr: linkgroup delete: --watch is for listings; see 'smcr linkgroup --help'\n", status: 2,
 		}},
 		{techR, "link delete 00000100 02", "delete link 00000100 02", result{}},
 		{techR, "link delete 0x1ff 0xA", "delete link 00000100 0a", result{}},
 		{techR, "link delete 100 1 --json", "delete link 00000100 01", result{stdout: "{\n  \"schema\": 1,\n  \"changed\": true\n}\n"}},
-		{techR, "link delete", "", result{stderr: "smcr: link delete: the LG-ID is missing; see 'smcr --help'\n", status: 2}},
-		{techR, "link delete 100", "", result{stderr: "smcr: link delete: the LINK-ID is missing; see 'smcr --help'\n", status: 2}},
+		{techR, "link delete", "", result{stderr: "smcr: link delete: the LG-ID is missing; see 'smcr link --help'\n", status: 2}},
+		{techR, "link delete 100", "", result{stderr: "smcr: link delete: the LINK-ID is missing; see 'smcr link --help'\n", status: 2}},
 		{techR, "link delete all 1", "", result{
-			stderr: "smcr: \"all\" is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them; see 'smcr --help'\n", status: 2,
+			stderr: "smcr: \"all\" is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them; see 'smcr link --help'\n", status: 2,
 		}},
 		{techR, "link delete 100 00000101", "", result{stderr: notLinkID("00000101"), status: 2}},
 		{techR, "link delete 100 100", "", result{stderr: notLinkID("100"), status: 2}},
 		{techR, "link delete 100 +1", "", result{stderr: notLinkID("+1"), status: 2}},
-		{techR, "link delete 100 1 2", "", result{stderr: "smcr: \"2\" is an unexpected word; see 'smcr --help'\n", status: 2}},
-		{techR, "link delete 100 1 --watch 1", "", result{stderr: "smcr: link delete: --watch is for listings; see 'smcr --help'\n", status: 2}},
-		{techD, "link delete 100 1", "", result{stderr: "smcd: \"1\" is an unexpected word; see 'smcd --help'\n", status: 2}},
+		{techR, "link delete 100 1 2", "", result{stderr: "smcr: \"2\" is an unexpected word; see 'smcr link --help'\n", status: 2}},
+		{techR, "link delete 100 1 --watch 1", "", result{stderr: "smcr: link delete: --watch is for listings; see 'smcr link --help'\n", status: 2}},
+		{techD, "link delete 100 1", "", result{stderr: "smcd: \"1\" is an unexpected word; see 'smcd linkgroup --help'\n", status: 2}},
 	} {
 		f := populated()
 		got := (&bench{fake: f}).run(c.tech, strings.Fields(c.args)...)
@@ -73,5 +73,5 @@ func TestDelete(t *testing.T) {
 
 func notLinkID(word string) string {
 	return fmt.Sprintf("smcr: %q is not a LINK-ID: give the last two hexadecimal digits of the Link-UID in 'smcr -d link'; "+
-		"see 'smcr --help'\n", word)
+		"see 'smcr link --help'\n", word)
 }

@@ -65,8 +65,8 @@ func TestLoopbackErrors(t *testing.T) {
 			strange, "loopback",
 			"smcd: read net.smc.loopback: \"3\" is an unknown value: use the version of this command that belongs to the module\n", 1,
 		},
-		{strange, "loopback 1", "smcd: \"1\" is not one of show, off, namespace, on; see 'smcd --help'\n", 2},
-		{strange, "loopback on off", "smcd: \"off\" is an unexpected word; see 'smcd --help'\n", 2},
+		{strange, "loopback 1", "smcd: \"1\" is not one of show, off, namespace, on; see 'smcd loopback --help'\n", 2},
+		{strange, "loopback on off", "smcd: \"off\" is an unexpected word; see 'smcd loopback --help'\n", 2},
 	} {
 		got := (&bench{loopback: c.file}).run(techD, strings.Fields(c.args)...)
 		if diff := cmp.Diff(result{stderr: c.stderr, status: c.status}, got, cmp.AllowUnexported(result{})); diff != "" {

@@ -99,7 +99,7 @@ func (g grammar) object(word string) (string, error) {
 			return "", cli.Usagef("object %q is for SMC-D only: use 'smcd %s'", word, only)
 		}
 	}
-	return "", cli.Usagef("object %q is unknown", word)
+	return "", cli.Usagef("object %q is unknown%s", word, cli.Suggest(word, g.objects()...))
 }
 
 // option returns pflag's spelling of an option and whether the next argument is its value. It does not change unknown options:

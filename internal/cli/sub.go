@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/smckit/smckit/internal/version"
+	"github.com/spf13/cobra"
+)
+
+// Sub is a tool that is a command of another tool, too.
+type Sub struct {
+	// Name is the word for the tool, and Short its line in the list of commands.
+	Name, Short string
+	Tool        Tool
+}
+
+// tree returns the command tree of the tool, under its name as a command.
+func (s Sub) tree(env *Env) *cobra.Command {
+	cmd := s.Tool.New(env)
+	name, operands, _ := strings.Cut(cmd.Use, " ")
+	cmd.Use = strings.TrimSpace(s.Name + " " + operands)
+	if name != s.Name {
+		cmd.SuggestFor = append(cmd.SuggestFor, name)
+	}
+	cmd.Short = s.Short
+	// As at the root of a tree, this adds the options --version and -v.
+	cmd.Version = version.Version
+	return cmd
+}
+
+// spell converts args to the spelling of cobra, by the rules of the tool that they are for: t, or the one of t.Subs that they
+// name. With an error it returns the command of that tool, which is below root.
+func spell(t Tool, root *cobra.Command, args []string) (*cobra.Command, []string, error) {
+	if s, rest := t.sub(root, args); s != nil {
+		cmd, _, err := root.Find([]string{s.Name})
+		if err == nil {
+			cmd, rest, err = spell(s.Tool, cmd, rest)
+		}
+		return cmd, append([]string{s.Name}, rest...), err
+	}
+	if t.Rewrite != nil {
+		var err error
+		if args, err = t.Rewrite(args); err != nil {
+			return root, nil, err
+		}
+	}
+	return root, ExpandLong(root, t.Long, args), nil
+}
+
+// sub returns the one of t.Subs that args name, and its arguments. Options before the name are for it, too. It returns nil if the
+// first word is another one.
+func (t Tool) sub(root *cobra.Command, args []string) (*Sub, []string) {
+	if len(t.Subs) == 0 {
+		return nil, nil
+	}
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		if name, ok := strings.CutPrefix(args[i], "-"); ok {
+			f := root.Flags().Lookup(strings.TrimPrefix(name, "-"))
+			if len(name) == 1 {
+				f = root.Flags().ShorthandLookup(name)
+			}
+			if f != nil && f.NoOptDefVal == "" {
+				i++ // its value
+			}
+			continue
+		}
+		at := slices.IndexFunc(t.Subs, func(s Sub) bool { return s.Name == args[i] })
+		if at < 0 {
+			break
+		}
+		return &t.Subs[at], slices.Delete(slices.Clone(args), i, i+1)
+	}
+	return nil, nil
+}
