@@ -21,12 +21,12 @@ func init() { runtime.LockOSThread() }
 // After any error other than an UnavailableError, the calling thread may have the filter but no supervisor, so the caller can
 // only report the error.
 //
-// supervisor is an argv whose program, normally this one, calls Supervise with its file 3. The supervisor is not a child of the
-// program and shares neither its terminal, its files nor its directory. If the program adopts orphans (process 1, or
-// PR_SET_CHILD_SUBREAPER), the supervisor becomes its child after all.
+// supervisor is the path of a program, normally this one, that calls Supervise with its file 3 if it is started with argv. The
+// supervisor is not a child of the program and shares neither its terminal, its files nor its directory. If the program adopts
+// orphans (process 1, or PR_SET_CHILD_SUBREAPER), the supervisor becomes its child after all.
 //
 // Call Exec on the main goroutine. Other goroutines work, too, except with rules where Yama restricts ptrace(2).
-func Exec(p Program, calls Calls, supervisor []string) error {
+func Exec(p Program, calls Calls, supervisor string, argv []string) error {
 	runtime.LockOSThread()
 	raw, err := compile(calls)
 	if err != nil {
@@ -35,7 +35,7 @@ func Exec(p Program, calls Calls, supervisor []string) error {
 	if err := probe(); err != nil {
 		return &UnavailableError{err}
 	}
-	s, err := start(supervisor)
+	s, err := start(supervisor, argv)
 	if err != nil {
 		return &UnavailableError{fmt.Errorf("starting the supervisor of system calls: %w", err)}
 	}

@@ -81,7 +81,7 @@ func runRole(b string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	return Exec(Program{Path: path, Argv: argv, Env: os.Environ()}, calls, []string{"/proc/self/exe", roleSupervise, b})
+	return Exec(Program{Path: path, Argv: argv, Env: os.Environ()}, calls, "/proc/self/exe", []string{"/proc/self/exe", roleSupervise, b})
 }
 
 func superviseRole(arg string) error {

@@ -164,7 +164,7 @@ func alone([]string) error {
 
 // execute calls Exec with a program and a supervisor, either of which may be invalid.
 func execute(args []string) error {
-	return Exec(Program{Path: args[0], Argv: args[:1]}, Sockets, []string{args[1], roleSupervise, "{}"})
+	return Exec(Program{Path: args[0], Argv: args[:1]}, Sockets, args[1], []string{args[1], roleSupervise, "{}"})
 }
 
 // owner becomes another user and prints the owner of its socket.

@@ -28,7 +28,7 @@ type started struct {
 }
 
 // start starts a supervisor, which then waits for the listener.
-func start(argv []string) (started, error) {
+func start(path string, argv []string) (started, error) {
 	if len(argv) == 0 {
 		return started{}, errors.New("no program given")
 	}
@@ -38,7 +38,7 @@ func start(argv []string) (started, error) {
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
 	s := started{conn: pair[0]}
-	launcher, err := launch(argv[0], argv, append(os.Environ(), launcherEnv+"=1"), theirs)
+	launcher, err := launch(path, argv, append(os.Environ(), launcherEnv+"=1"), theirs)
 	// Only the supervisor has the other end now, so the connection ends with it.
 	theirs.Close()
 	if err == nil {

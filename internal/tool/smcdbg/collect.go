@@ -137,6 +137,7 @@ func readByProcess(ctx context.Context, s section) (string, error) {
 	}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, "--section", s.name)
+	cmd.Args[0] = "smc_dbg" // which makes smckit, too, run this command
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()

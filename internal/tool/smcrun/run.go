@@ -164,9 +164,9 @@ func (o *options) execSupervised(sys *system, w warner, p seccomp.Program, warne
 	return execOrShell(p, sys.exec)
 }
 
-// supervisor returns the command line of the supervisor. The supervisor is quiet if the user has already been warned.
+// supervisor returns the command line of the supervisor. Its name makes smckit, too, run smc_run. The supervisor is quiet if the user has already been warned.
 func (o *options) supervisor(warned bool) []string {
-	argv := []string{"/proc/self/exe", "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
+	argv := []string{toolName, "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
 	for _, v := range o.rules.Env() {
 		name, value, _ := strings.Cut(v, "=")
 		option := map[string]string{convert.EnvPort: "--port", convert.EnvTo: "--to", convert.EnvNot: "--not"}[name]

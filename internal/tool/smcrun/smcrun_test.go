@@ -140,7 +140,7 @@ func TestExecutes(t *testing.T) {
 	const (
 		plain = `exec DIR/bin/prog ["prog"] [` + home + ` ` + preEnv + ` ` + pathEnv + ` ` + quiet + `]`
 		super = `supervised DIR/bin/goprog ["goprog"] [` + home + ` ` + pathEnv + `] `
-		self  = `["/proc/self/exe" "--supervise" "-r" "0" "-t" "0"`
+		self  = `["smc_run" "--supervise" "-r" "0" "-t" "0"`
 	)
 	for _, test := range []struct {
 		args    string
@@ -184,7 +184,7 @@ func TestExecutes(t *testing.T) {
 		{"--method seccomp prog", "", `supervised DIR/bin/prog ["prog"] [` + home + ` ` + pathEnv + `] 0 ` + self + `]`},
 		{
 			"-d -q --require -r 1 -t 2 --port 80 --to ::1 --not 22 goprog", "",
-			super + `1 ["/proc/self/exe" "--supervise" "-r" "1" "-t" "2" "--port" "80" "--to" "::1/128" "--not" "22" "-d" "-q" "--require"]`,
+			super + `1 ["smc_run" "--supervise" "-r" "1" "-t" "2" "--port" "80" "--to" "::1/128" "--not" "22" "-d" "-q" "--require"]`,
 		},
 		{"--supervise -r 1 -t 2 --port 80 -q", "", `supervise {method:auto receive:1 send:2 rules:{Only:{Ports:[{First:80 Last:80}] Networks:[]} ` +
 			`Not:{Ports:[] Networks:[]}} debug:false quiet:true require:false command:[]}`},

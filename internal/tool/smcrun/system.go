@@ -51,7 +51,7 @@ func newSystem() *system {
 		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
 			// Restore the signals only after the supervisor has started, because that waits for a child process.
 			p.Prepare = restoreSignals
-			return seccomp.Exec(p, calls, supervisor)
+			return seccomp.Exec(p, calls, "/proc/self/exe", supervisor)
 		},
 		supervise: supervise,
 	}

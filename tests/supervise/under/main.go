@@ -52,5 +52,5 @@ func run(argv []string, rules bool) error {
 		calls = seccomp.Addresses
 	}
 	supervisor := append([]string{"/proc/self/exe", "-supervise"}, os.Args[1:len(os.Args)-len(argv)]...)
-	return seccomp.Exec(seccomp.Program{Path: path, Argv: argv, Env: os.Environ()}, calls, supervisor)
+	return seccomp.Exec(seccomp.Program{Path: path, Argv: argv, Env: os.Environ()}, calls, "/proc/self/exe", supervisor)
 }
