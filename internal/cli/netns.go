@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,10 +25,20 @@ const netnsEnv = "_SMCKIT_NETNS"
 // AddNetNSFlag gives the tree below root the option -N/--netns NAME, which runs the command in that namespace. It
 // installs root's PersistentPreRunE.
 func AddNetNSFlag(root *cobra.Command, env *Env) {
-	name := root.PersistentFlags().StringP("netns", "N", "", "work in the network namespace `NAME` (as 'ip -n NAME')")
-	_ = root.RegisterFlagCompletionFunc("netns", completeNetNS)
-	flag := root.PersistentFlags().Lookup("netns")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = addNetNS(root, root.PersistentFlags(), env)
+}
+
+// AddOwnNetNSFlag is AddNetNSFlag for cmd alone: commands below it have an option of their own, or none. It installs cmd's PreRunE.
+func AddOwnNetNSFlag(cmd *cobra.Command, env *Env) {
+	cmd.PreRunE = addNetNS(cmd, cmd.Flags(), env)
+}
+
+// addNetNS adds the option to flags, which are of cmd, and returns the function that enters the namespace.
+func addNetNS(cmd *cobra.Command, flags *pflag.FlagSet, env *Env) func(*cobra.Command, []string) error {
+	name := flags.StringP("netns", "N", "", "work in the network namespace `NAME` (as 'ip -n NAME')")
+	_ = cmd.RegisterFlagCompletionFunc("netns", completeNetNS)
+	flag := flags.Lookup("netns")
+	return func(*cobra.Command, []string) error {
 		if !flag.Changed || *name != "" && env.Getenv(netnsEnv) == *name {
 			return nil
 		}

@@ -17,15 +17,22 @@ type Sub struct {
 	Tool        Tool
 }
 
+// PageAnnotation is the annotation of a command whose manual page has another name than the command: that of the tool that it is.
+const PageAnnotation = "smckit_page"
+
 // tree returns the command tree of the tool, under its name as a command.
 func (s Sub) tree(env *Env) *cobra.Command {
 	cmd := s.Tool.New(env)
 	name, operands, _ := strings.Cut(cmd.Use, " ")
-	cmd.Use = strings.TrimSpace(s.Name + " " + operands)
+	cmd.Use = strings.TrimSpace(s.Name + " " + strings.ReplaceAll(operands, "| "+name+" ", "| "+s.Name+" "))
 	if name != s.Name {
 		cmd.SuggestFor = append(cmd.SuggestFor, name)
 	}
 	cmd.Short = s.Short
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[PageAnnotation] = strings.ReplaceAll(s.Tool.Name, " ", "-")
 	// As at the root of a tree, this adds the options --version and -v.
 	cmd.Version = version.Version
 	return cmd

@@ -56,7 +56,7 @@ func writeManuals(written, dir string) error {
 	if err != nil {
 		return err
 	}
-	suite := manual.Suite{Version: version.Version, Date: date, Commands: trees(), Apart: []string{"smclab"}}
+	suite := manual.Suite{Version: version.Version, Date: date, Commands: trees(), Apart: []string{"smclab"}, Annotation: cli.PageAnnotation}
 	pages, err := filepath.Glob(filepath.Join(written, "*.[1-9]"))
 	if err != nil {
 		return err

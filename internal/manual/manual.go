@@ -31,6 +31,8 @@ type Suite struct {
 	Written []string
 	// Apart are commands to which the pages of others do not refer.
 	Apart []string
+	// Annotation is the annotation that has the name of a command's page, if it is the page of another command.
+	Annotation string
 }
 
 // Page is a manual page.
@@ -49,7 +51,7 @@ func (s Suite) Pages() []Page {
 	appended := map[string][]*cobra.Command{}
 	for _, root := range s.Commands {
 		for _, sub := range subcommands(root) {
-			if slices.Contains(names, pageName(sub)) {
+			if s.hasPage(sub) && slices.Contains(names, pageName(sub)) {
 				appended[pageName(sub)] = append(appended[pageName(sub)], sub)
 			}
 		}
@@ -57,7 +59,7 @@ func (s Suite) Pages() []Page {
 	for _, root := range s.Commands {
 		pages = append(pages, s.page(root, appended[root.Name()]))
 		for _, sub := range subcommands(root) {
-			if !slices.Contains(names, pageName(sub)) {
+			if s.hasPage(sub) && !slices.Contains(names, pageName(sub)) {
 				pages = append(pages, s.page(sub, nil))
 			}
 		}
@@ -84,6 +86,14 @@ func subcommands(cmd *cobra.Command) []*cobra.Command {
 	return subs
 }
 
+// hasPage reports whether no other command describes cmd on its page.
+func (s Suite) hasPage(cmd *cobra.Command) bool { return s.pageOf(cmd) == pageName(cmd) }
+
+// pageOf returns the name of the page that describes cmd.
+func (s Suite) pageOf(cmd *cobra.Command) string {
+	return cmp.Or(cmd.Annotations[s.Annotation], pageName(cmd))
+}
+
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // page generates the page of a command, with those sub-commands of others whose page would have the same name.
@@ -94,11 +104,11 @@ func (s Suite) page(cmd *cobra.Command, others []*cobra.Command) Page {
 	fmt.Fprintf(p, ".TH %s %s %s \"smckit %s\" \"AF_SMC manual\"\n", strings.ToUpper(name), Section, s.Date.UTC().Format(time.DateOnly), s.Version)
 	p.macro("SH", "NAME")
 	p.line(escape(name) + ` \- ` + escape(lowerFirst(cmd.Short)))
-	p.body(cmd, "SH")
+	p.body(s, cmd, "SH")
 	for _, other := range others {
 		p.macro("SH", "THE COMMAND \""+other.CommandPath()+"\"")
 		p.line(bold(other.CommandPath()) + " is a command of " + bold(other.Root().Name()) + ", and another one than " + bold(name) + ".")
-		p.body(other, "SS")
+		p.body(s, other, "SS")
 	}
 	p.seeAlso(s, cmd, others)
 	return Page{name + "." + Section, p.String()}
@@ -108,13 +118,13 @@ func (s Suite) page(cmd *cobra.Command, others []*cobra.Command) Page {
 var order = []string{"JSON", "JSON FIELDS", "EXIT STATUS", "ENVIRONMENT", "FILES"}
 
 // body writes the sections about a command. heading is the macro for their titles.
-func (p *page) body(cmd *cobra.Command, heading string) {
+func (p *page) body(s Suite, cmd *cobra.Command, heading string) {
 	sections := parse(cmd.Long)
 	if len(sections) == 0 {
 		sections = []section{{blocks: []block{{text: cmd.Short + "."}}}}
 	}
-	for i, s := range sections {
-		sections[i].title = title(s.title)
+	for i := range sections {
+		sections[i].title = title(sections[i].title)
 	}
 	p.macro(heading, "SYNOPSIS")
 	p.synopsis(cmd)
@@ -123,7 +133,7 @@ func (p *page) body(cmd *cobra.Command, heading string) {
 		p.blocks(sections[0].blocks, true)
 		sections = sections[1:]
 	}
-	p.commands(cmd, heading)
+	p.commands(s, cmd, heading)
 	p.options(cmd, heading)
 	if status, ok := exitStatus(cmd.Root()); ok && !slices.ContainsFunc(sections, section.isExitStatus) {
 		sections = append(sections, status)
@@ -131,9 +141,9 @@ func (p *page) body(cmd *cobra.Command, heading string) {
 	slices.SortStableFunc(sections, func(a, b section) int {
 		return slices.Index(order, a.title) - slices.Index(order, b.title)
 	})
-	for _, s := range sections {
-		p.macro(heading, s.title)
-		p.blocks(s.blocks, true)
+	for _, one := range sections {
+		p.macro(heading, one.title)
+		p.blocks(one.blocks, true)
 	}
 	if cmd.Example != "" {
 		p.macro(heading, "EXAMPLES")
@@ -209,7 +219,7 @@ func keepTogether(roff string) string {
 }
 
 // commands lists the sub-commands.
-func (p *page) commands(cmd *cobra.Command, heading string) {
+func (p *page) commands(s Suite, cmd *cobra.Command, heading string) {
 	subs := subcommands(cmd)
 	if len(subs) == 0 {
 		return
@@ -224,7 +234,7 @@ func (p *page) commands(cmd *cobra.Command, heading string) {
 			text += " Also: '" + strings.Join(sub.Aliases, "', '") + "'."
 		}
 		p.text(text)
-		p.line("See " + bold(pageName(sub)) + "(" + Section + ").")
+		p.line("See " + bold(s.pageOf(sub)) + "(" + Section + ").")
 	}
 }
 
@@ -292,7 +302,7 @@ func (p *page) seeAlso(s Suite, cmd *cobra.Command, others []*cobra.Command) {
 		refs = append(refs, other.Root().Name()+"."+Section)
 	}
 	for _, sub := range subcommands(cmd) {
-		refs = append(refs, pageName(sub)+"."+Section)
+		refs = append(refs, s.pageOf(sub)+"."+Section)
 	}
 	if cmd == root {
 		for _, name := range s.names() {

@@ -48,7 +48,7 @@ func (o *options) writeText(s *check.Snapshot, findings []check.Finding) error {
 
 // writeChoices prints the transports that the configuration allows.
 func writeChoices(b *strings.Builder, s *check.Snapshot, able bool) {
-	fmt.Fprintf(b, "Kernel %s, %s\n", cli.Printable(s.Kernel.Release), moduleWords(s))
+	fmt.Fprintf(b, "Kernel %s, %s\n", cli.Printable(s.Kernel.Release), cli.Printable(s.ModuleWords()))
 	to := ""
 	if s.Path != nil && s.Path.ResolveErr == nil && s.Path.RouteErr == nil {
 		to = " to " + cli.Printable(s.Path.String())
@@ -60,35 +60,8 @@ func writeChoices(b *strings.Builder, s *check.Snapshot, able bool) {
 		fmt.Fprintf(b, "SMC is possible%s\n", to)
 	}
 	for _, c := range choices {
-		fmt.Fprintf(b, "  %s\n", cli.Printable(choiceWords(c)))
+		fmt.Fprintf(b, "  %s\n", cli.Printable(c.String()))
 	}
-}
-
-func moduleWords(s *check.Snapshot) string {
-	switch m := &s.Module; {
-	case m.Ours:
-		return strings.TrimSpace("smckit's AF_SMC module " + cli.Printable(m.Version))
-	case m.Loaded && !m.BuiltIn, s.Sockets.Available() && !m.BuiltIn:
-		return "the kernel's own AF_SMC module"
-	case m.BuiltIn:
-		return "AF_SMC built in"
-	}
-	return "no AF_SMC"
-}
-
-func choiceWords(c check.Choice) string {
-	text := fmt.Sprintf("%s version %d over %s", c.Transport, c.Version, c.Device)
-	if c.Port > 0 {
-		text = fmt.Sprintf("%s version %d over port %d of %s", c.Transport, c.Version, c.Port, c.Device)
-	}
-	if c.Local() {
-		return text + ", within this host"
-	}
-	text += ", by " + c.NetDev
-	if c.PNETID != "" {
-		text += " (PNET ID " + c.PNETID + ")"
-	}
-	return text
 }
 
 // writeLive prints the result of the test connection. It begins with the lines that smc-tools prints.
@@ -154,7 +127,7 @@ func (o *options) printFacts(s *check.Snapshot) {
 		fmt.Fprintf(o.env.Err, "[DEBUG] %s\n", cli.OneLine(fmt.Sprintf(format, args...)))
 	}
 	fact("kernel: %+v", s.Kernel)
-	fact("module: %s %q, %d connections so far", moduleWords(s), s.Module.File, s.Connections)
+	fact("module: %s %q, %d connections so far", s.ModuleWords(), s.Module.File, s.Connections)
 	fact("enterprise IDs: %q", s.Identity.UEIDs)
 	for _, i := range s.Interfaces {
 		fact("interface: %+v", i)

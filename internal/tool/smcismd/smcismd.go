@@ -25,6 +25,12 @@ var Tool = cli.Tool{
 	New:  func(env *cli.Env) *cobra.Command { return newRoot(env, system{openStore: fdstore.Open}) },
 }
 
+// ToolFabrics is 'smc_ismd list', as a command of another tool.
+var ToolFabrics = cli.Tool{
+	Name: toolName + " list",
+	New:  func(env *cli.Env) *cobra.Command { return newList(&command{env: env}) },
+}
+
 // system has the parts of the machine that the command uses. Tests replace it.
 type system struct {
 	// openStore returns the service manager's store of files.

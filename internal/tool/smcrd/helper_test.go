@@ -159,7 +159,17 @@ type result struct {
 	status         int
 }
 
+// run runs smcr or smcd.
 func (b *bench) run(t tech, args ...string) result {
+	return b.runTool(func(d deps) cli.Tool {
+		tool := newTool(t)
+		tool.New = func(env *cli.Env) *cobra.Command { return newRoot(t, env, d) }
+		return tool
+	}, args...)
+}
+
+// runTool runs the tool that build makes.
+func (b *bench) runTool(build func(deps) cli.Tool, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	env := &cli.Env{
 		In: strings.NewReader(""), Out: &stdout, Err: &stderr,
@@ -196,9 +206,7 @@ func (b *bench) run(t tech, args ...string) result {
 			return nil
 		}},
 	}
-	tool := newTool(t)
-	tool.New = func(env *cli.Env) *cobra.Command { return newRoot(t, env, d) }
-	status := cli.Run(context.Background(), tool, env, args)
+	status := cli.Run(context.Background(), build(d), env, args)
 	return result{stdout.String(), stderr.String(), status}
 }
 

@@ -210,27 +210,35 @@ func parseLGID(s string) (uint32, error) {
 func hexDigits(s string) string { return strings.TrimPrefix(strings.TrimPrefix(s, "0x"), "0X") }
 
 func (o *options) runLinkGroupsR(ctx context.Context, c client, q lgQuery) error {
+	all, found, warn, err := o.findGroupsR(ctx, c, q)
+	if err == nil && o.json {
+		err = o.writeJSON(newLinkGroupsR(found, o.ifname))
+	} else if err == nil {
+		err = o.writeGroupsR(q, found, len(all) > 0)
+	}
+	return cmp.Or(err, warn)
+}
+
+// findGroupsR returns all SMC-R link groups, and those that q selects.
+func (o *options) findGroupsR(ctx context.Context, c client, q lgQuery) (all, found []netlinksmc.LinkGroupR, warn, err error) {
 	list := c.LinkGroupsR
 	if q.links || q.ibdev != "" || q.netdev != "" || o.json {
 		list = c.LinkGroupsRWithLinks
 	}
-	groups, err := list(ctx)
-	warn, err := complete(err)
-	if err != nil {
-		return err
-	}
-	found := q.selectR(groups, o.ifname)
+	all, err = list(ctx)
+	warn, err = complete(err)
+	return all, q.selectR(all, o.ifname), warn, err
+}
+
+// writeGroupsR prints link groups as text. With header, a list has a header, even if it is empty.
+func (o *options) writeGroupsR(q lgQuery, found []netlinksmc.LinkGroupR, header bool) error {
 	switch {
-	case o.json:
-		err = o.writeJSON(newLinkGroupsR(found, o.ifname))
 	case q.links:
-		err = writeLinks(o.env.Out, found, len(groups) > 0, o.details, o.ifname)
+		return writeLinks(o.env.Out, found, header, o.details, o.ifname)
 	case o.details > 0:
-		err = writeBlocksR(o.env.Out, found)
-	default:
-		err = writeLinkGroupsR(o.env.Out, found, len(groups) > 0)
+		return writeBlocksR(o.env.Out, found)
 	}
-	return cmp.Or(err, warn)
+	return writeLinkGroupsR(o.env.Out, found, header)
 }
 
 // selectR returns the groups that q matches, with only the links that it matches.
@@ -254,19 +262,27 @@ func (q lgQuery) selectR(groups []netlinksmc.LinkGroupR, ifname func(uint32) str
 }
 
 func (o *options) runLinkGroupsD(ctx context.Context, c client, q lgQuery) error {
-	groups, err := c.LinkGroupsD(ctx)
-	warn, err := complete(err)
-	if err != nil {
-		return err
-	}
-	found := slices.DeleteFunc(slices.Clone(groups), func(g netlinksmc.LinkGroupD) bool { return q.id != 0 && q.id != g.ID })
-	switch {
-	case o.json:
+	all, found, warn, err := o.findGroupsD(ctx, c, q)
+	if err == nil && o.json {
 		err = o.writeJSON(newLinkGroupsD(found))
-	case o.details > 0:
-		err = writeBlocksD(o.env.Out, found)
-	default:
-		err = writeLinkGroupsD(o.env.Out, found, len(groups) > 0)
+	} else if err == nil {
+		err = o.writeGroupsD(found, len(all) > 0)
 	}
 	return cmp.Or(err, warn)
+}
+
+// findGroupsD is findGroupsR for SMC-D.
+func (o *options) findGroupsD(ctx context.Context, c client, q lgQuery) (all, found []netlinksmc.LinkGroupD, warn, err error) {
+	all, err = c.LinkGroupsD(ctx)
+	warn, err = complete(err)
+	found = slices.DeleteFunc(slices.Clone(all), func(g netlinksmc.LinkGroupD) bool { return q.id != 0 && q.id != g.ID })
+	return all, found, warn, err
+}
+
+// writeGroupsD is writeGroupsR for SMC-D.
+func (o *options) writeGroupsD(found []netlinksmc.LinkGroupD, header bool) error {
+	if o.details > 0 {
+		return writeBlocksD(o.env.Out, found)
+	}
+	return writeLinkGroupsD(o.env.Out, found, header)
 }

@@ -80,13 +80,18 @@ func NewHost(r smcstats.Reading) Host {
 }
 
 func newSide(total uint64, counts []netlinksmc.FallbackCount) Side {
-	side := Side{Total: total, Reasons: make([]Reason, 0, len(counts))}
+	return Side{Total: total, Reasons: NewReasons(counts)}
+}
+
+// NewReasons explains counted reasons.
+func NewReasons(counts []netlinksmc.FallbackCount) []Reason {
+	reasons := make([]Reason, 0, len(counts))
 	for _, c := range counts {
-		side.Reasons = append(side.Reasons, Reason{
+		reasons = append(reasons, Reason{
 			Code: c.Reason, Name: c.Reason.Name(), Text: c.Reason.Text(), Remedy: c.Reason.Remedy(), Count: c.Count,
 		})
 	}
-	return side
+	return reasons
 }
 
 // Tech contains the kernel's counters for one technology.
