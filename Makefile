@@ -7,7 +7,10 @@ DESTDIR ?=
 LIBDIR   ?= $(PREFIX)/lib
 LIB32DIR ?= $(PREFIX)/lib32
 
-COMMANDS := $(notdir $(wildcard cmd/*))
+# The program smckit is all commands but smclab: under their names, by links to it. COMMANDS="smcss smcr" builds these as programs of
+# their own.
+LINKS    := $(filter-out smckit smclab,$(notdir $(wildcard cmd/*)))
+COMMANDS ?= smckit smclab
 LDFLAGS  := -s -w $(if $(VERSION),-X github.com/smckit/smckit/internal/version.Version=$(VERSION))
 GOTOOL   := go tool -modfile=tools/go.mod
 # Static binaries, so that they run in any container.
@@ -27,15 +30,17 @@ help: ## list the targets
 deps: # install the Debian packages that the lab needs, and print them
 	@tests/deps.sh
 
-# On amd64, smc_run has an entry point of its own that sees which signals are ignored: internal/sigstart.
+# On amd64, smc_run, and smckit with it, has an entry point of its own that sees which signals are ignored: internal/sigstart.
 RUNFLAGS  = $(if $(filter linux-amd64,$(shell go env GOOS)-$(shell go env GOARCH)),-E _smckit_rt0)
 BIN      ?= bin
 
 .PHONY: build
 build: ## build the commands and smc_run's library into bin/
 	@mkdir -p '$(BIN)'
-	go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -ldflags './cmd/smc_run=$(LDFLAGS) $(RUNFLAGS)' -o '$(BIN)/' \
-		$(addprefix ./cmd/,$(COMMANDS))
+	@for c in $(COMMANDS); do [ ! -h '$(BIN)'/$$c ] || rm '$(BIN)'/$$c; done
+	go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -ldflags './cmd/smc_run=$(LDFLAGS) $(RUNFLAGS)' \
+		-ldflags './cmd/smckit=$(LDFLAGS) $(RUNFLAGS)' -o '$(BIN)/' $(addprefix ./cmd/,$(COMMANDS))
+	@$(if $(filter smckit,$(COMMANDS)),for c in $(LINKS); do ln -sf smckit '$(BIN)'/$$c || exit; done)
 	@preload/build.sh '$(BIN)'
 
 # internal/lab has the list of kernels. The name of the debug kernel is that of the newest with -debug behind it.
@@ -131,7 +136,8 @@ bench: deps build modules ## measure start-up, memory and speed, as ratios withi
 .PHONY: install
 install: build man completions ## install commands, manual pages and completions below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
-	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
+	install -m 755 bin/smckit $(DESTDIR)$(PREFIX)/bin/
+	for c in $(LINKS); do ln -sf smckit $(DESTDIR)$(PREFIX)/bin/$$c || exit; done
 	preload/install.sh bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(LIB32DIR)
 	man/install.sh build $(DESTDIR)$(PREFIX)
 	packaging/install.sh '$(DESTDIR)' '$(PREFIX)'
@@ -163,7 +169,7 @@ dkms-uninstall: ## remove what dkms-install installed, and what DKMS built for l
 
 .PHONY: uninstall
 uninstall: man completions ## remove what install installed
-	for c in $(filter-out smclab,$(COMMANDS)); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
+	for c in smckit $(LINKS); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
 	for d in $(LIBDIR) $(LIB32DIR); do rm -f $(DESTDIR)$$d/libsmc-preload.so $(DESTDIR)$$d/libsmc-preload.so.1; done
 	man/install.sh --remove build $(DESTDIR)$(PREFIX)
 	packaging/install.sh '$(DESTDIR)' '$(PREFIX)' remove

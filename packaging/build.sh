@@ -32,7 +32,7 @@ library() {
 
 # host_files TREE DIR: what hosts of guests need is a package of its own.
 host_files() {
-	(cd "$1" && find . \( -name 'smc_ismd*' -o -name _smc_ismd -o -name 'smc-ismd*' -o -name ism.conf \) -type f) | while read -r file; do
+	(cd "$1" && find . \( -name 'smc_ismd*' -o -name _smc_ismd -o -name 'smc-ismd*' -o -name ism.conf \) ! -type d) | while read -r file; do
 		install -d "$2/${file%/*}"
 		mv "$1/$file" "$2/$file"
 	done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completes a release in the directory with the packages: adds the sources, the commands as single files, the bill of
+# Completes a release in the directory with the packages: adds the sources, the commands without a package, the bill of
 # materials, and checksums. The options of tar and gzip leave out everything that depends on time and place.
 set -eu
 umask 022
@@ -33,7 +33,7 @@ tar -C "$work/static" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@
 set -- "$tree"/bin/* "$tree"/lib/libsmc-preload.so.1 "$tree"/lib32/libsmc-preload.so.1
 for file; do
 	shift
-	[ ! -e "$file" ] || set -- "$@" "$file"
+	[ ! -e "$file" ] || [ -h "$file" ] || set -- "$@" "$file"
 done
 "$work/sbom" -version "$version" -output "$dist/$name.cdx.json" "$@"
 

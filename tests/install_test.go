@@ -67,7 +67,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		"cmd/smcr/main.go", "cmd/smcr-stats/main.go", "cmd/smclab/main.go",
+		"cmd/smckit/main.go", "cmd/smcr/main.go", "cmd/smcr-stats/main.go", "cmd/smclab/main.go",
 		"build/man/man5/smc_pnet.conf.5", "build/man/man7/af_smc.7", "build/man/man8/smcr.8", "build/man/man8/smcr-link.8", "build/man/man8/smcr-stats.8",
 		"build/man/man8/smclab.8", "build/man/man8/smclab-up.8",
 		"build/completions/bash/smcr", "build/completions/bash/smcr-stats", "build/completions/bash/smclab",
@@ -76,7 +76,7 @@ func TestInstall(t *testing.T) {
 	} {
 		put(t, src, name, []byte(name), 0o644)
 	}
-	for _, name := range []string{"smcr", "smcr-stats", "smclab", "libsmc-preload.so.1", "lib32/libsmc-preload.so.1"} {
+	for _, name := range []string{"smckit", "smclab", "libsmc-preload.so.1", "lib32/libsmc-preload.so.1"} {
 		put(t, src, filepath.Join("bin", name), []byte(name), 0o755)
 	}
 	others := []string{
@@ -98,11 +98,12 @@ func TestInstall(t *testing.T) {
 			t.Fatalf("make %s: %v\n%s", target, err, out)
 		}
 	}
+	// An older version has installed the command as a file of its own.
+	put(t, dest, "usr/bin/smcr", []byte("older"), 0o755)
 	run("install")
 	run("install") // over an existing installation
 	want := append([]string{
-		"-rwxr-xr-x usr/bin/smcr",
-		"-rwxr-xr-x usr/bin/smcr-stats",
+		"-rwxr-xr-x usr/bin/smckit",
 		"-rwxr-xr-x usr/lib/libsmc-preload.so.1",
 		"-rwxr-xr-x usr/lib32/libsmc-preload.so.1",
 		"-rw-r--r-- usr/share/bash-completion/completions/smcr",
@@ -116,6 +117,8 @@ func TestInstall(t *testing.T) {
 		"-rw-r--r-- usr/share/man/man8/smcr.8",
 		"-rw-r--r-- usr/share/zsh/site-functions/_smcr",
 		"-rw-r--r-- usr/share/zsh/site-functions/_smcr-stats",
+		"usr/bin/smcr -> smckit",
+		"usr/bin/smcr-stats -> smckit",
 		"usr/lib/libsmc-preload.so -> libsmc-preload.so.1",
 		"usr/lib32/libsmc-preload.so -> libsmc-preload.so.1",
 	}, others...)

@@ -111,7 +111,7 @@ func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 	if !completing(args) {
 		var cmd *cobra.Command
 		var err error
-		if cmd, args, err = spell(t, root, args); err != nil {
+		if cmd, args, err = toCobra(t, root, args); err != nil {
 			return cmd, err
 		}
 		if cmd, err = findCommand(root, args); err != nil {

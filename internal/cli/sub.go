@@ -38,13 +38,13 @@ func (s Sub) tree(env *Env) *cobra.Command {
 	return cmd
 }
 
-// spell converts args to the spelling of cobra, by the rules of the tool that they are for: t, or the one of t.Subs that they
+// toCobra converts args to the spelling of cobra, by the rules of the tool that they are for: t, or the one of t.Subs that they
 // name. With an error it returns the command of that tool, which is below root.
-func spell(t Tool, root *cobra.Command, args []string) (*cobra.Command, []string, error) {
+func toCobra(t Tool, root *cobra.Command, args []string) (*cobra.Command, []string, error) {
 	if s, rest := t.sub(root, args); s != nil {
 		cmd, _, err := root.Find([]string{s.Name})
 		if err == nil {
-			cmd, rest, err = spell(s.Tool, cmd, rest)
+			cmd, rest, err = toCobra(s.Tool, cmd, rest)
 		}
 		return cmd, append([]string{s.Name}, rest...), err
 	}

@@ -201,7 +201,7 @@ func TestContents(t *testing.T) {
 		"dkms deb": deb("smckit-dkms_" + v + "_all"), "dkms rpm": rpm("smckit-dkms-" + v + ".noarch"),
 	}
 	// Links have no mode of their own; ignore the one of an .rpm.
-	mode := regexp.MustCompile(`^(-rw-r--r-- root/root|-rwxr-xr-x root/root (/usr/bin/|/usr/lib64/libsmc-preload\.so\.1$)|` +
+	mode := regexp.MustCompile(`^(-rw-r--r-- root/root|-rwxr-xr-x root/root (/usr/bin/smckit$|/usr/lib64/libsmc-preload\.so\.1$)|` +
 		`drwxr-xr-x root/root|l\S+ root/root .* -> )`)
 	for name, p := range all {
 		for _, line := range p.files {
@@ -231,13 +231,8 @@ func TestContents(t *testing.T) {
 	slices.Sort(units)
 	for _, name := range []string{"smckit deb", "smckit rpm"} {
 		p := all[name]
+		checkProgram(t, name, p)
 		var got []string
-		for _, path := range paths(p.files, `^/usr/bin/.`) {
-			got = append(got, filepath.Base(path))
-		}
-		if diff := cmp.Diff(commands(t), got); diff != "" {
-			t.Errorf("%s: commands (-want +got):\n%s", name, diff)
-		}
 		zsh := map[string]string{"smckit deb": "vendor-completions", "smckit rpm": "site-functions"}[name]
 		for _, c := range commands(t) {
 			for _, pattern := range []string{"/man/man8/%s.8.gz", "/bash-completion/completions/%s", "/zsh/" + zsh + "/_%s", "/fish/vendor_completions.d/%s.fish"} {
@@ -250,7 +245,6 @@ func TestContents(t *testing.T) {
 		if got, want := strings.Join(p.config, " "), strings.Join(config, " "); got != want {
 			t.Errorf("%s: configuration %s, not %s", name, got, want)
 		}
-		got = nil
 		for _, path := range paths(p.files, `^/usr/lib/(systemd/system|udev/rules\.d|[a-z-]+\.d)/.`) {
 			got = append(got, filepath.Base(path))
 		}
@@ -293,6 +287,36 @@ func TestContents(t *testing.T) {
 	checkFields(t, all, v)
 }
 
+// checkProgram checks that all commands of the package smckit are links to one program.
+func checkProgram(t *testing.T, name string, p pkg) {
+	t.Helper()
+	want := map[string]string{}
+	for _, c := range commands(t) {
+		want[c] = "smckit"
+	}
+	want["smckit"] = ""
+	if diff := cmp.Diff(want, programs(p)); diff != "" {
+		t.Errorf("%s: commands, and what they are links to (-want +got):\n%s", name, diff)
+	}
+}
+
+// programs returns the files in /usr/bin with the targets of links.
+func programs(p pkg) map[string]string {
+	got := map[string]string{}
+	for _, line := range p.files {
+		f := strings.Fields(line)
+		command, ok := strings.CutPrefix(f[2], "/usr/bin/")
+		if !ok || command == "" {
+			continue
+		}
+		got[command] = ""
+		if len(f) > 4 {
+			got[command] = f[4]
+		}
+	}
+	return got
+}
+
 // smckitConfig has the names of the configuration files of smckit.
 func smckitConfig(t *testing.T) []string {
 	t.Helper()
@@ -314,6 +338,9 @@ func checkHostPackage(t *testing.T, all map[string]pkg) {
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(map[string]string{"smc_ismd": "smckit"}, programs(all[name])); diff != "" {
+			t.Errorf("%s: commands, and what they are links to (-want +got):\n%s", name, diff)
 		}
 		if got := strings.Join(all[name].config, " "); got != "/etc/smc/ism.conf" {
 			t.Errorf("%s: configuration %s", name, got)
@@ -342,8 +369,8 @@ func checkFields(t *testing.T, all map[string]pkg, v string) {
 			"Conflicts": "", "Provides": "",
 		},
 		"preload rpm": {"requires": "/bin/sh, /sbin/ldconfig", "obsoletes": "smc-tools < 1.9", "conflicts": "", "provides": "libsmc-preload = " + v},
-		"ism deb":     {"Version": v, "Depends": "", "Conflicts": "", "Replaces": "", "Provides": ""},
-		"ism rpm":     {"requires": "/bin/sh", "conflicts": "", "provides": "smckit-ism = " + v},
+		"ism deb":     {"Version": v, "Depends": "smckit (>= " + v + ")", "Conflicts": "", "Replaces": "", "Provides": ""},
+		"ism rpm":     {"requires": "/bin/sh, smckit >= " + v, "conflicts": "", "provides": "smckit-ism = " + v},
 		"dkms deb": {
 			"Version": v, "Depends": "dkms", "Recommends": "linux-headers-amd64 | linux-headers-generic | linux-headers",
 			"Conflicts": "",

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/netip"
 	"os"
@@ -29,7 +30,14 @@ import (
 func TestMain(m *testing.M) {
 	// Golden files have times.
 	time.Local = time.UTC
-	os.Exit(m.Run())
+	var err error
+	if dir, err = os.MkdirTemp("", "smckit"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(status)
 }
 
 // host is a host in memory.

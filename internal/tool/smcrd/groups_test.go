@@ -29,7 +29,7 @@ func TestGroups(t *testing.T) {
 		}
 		golden.Check(t, "testdata/"+strings.ReplaceAll(strings.TrimSpace("groups "+args), " ", "_")+".golden", got.stdout)
 	}
-	// What the commands smcr and smcd print is a part of what this one prints.
+	// The output of smcr and smcd is a part of the output of groups.
 	both := (&bench{fake: populated()}).runGroups()
 	r, d := (&bench{fake: populated()}).run(techR, "linkgroup"), (&bench{fake: populated()}).run(techD, "linkgroup")
 	if diff := cmp.Diff("SMC-R\n"+r.stdout+"SMC-D\n"+d.stdout, both.stdout); diff != "" {
