@@ -100,7 +100,9 @@ func busy() *host {
 			Rules: check.Rules{Readable: true},
 		},
 		sockets: []netlinksmc.Socket{
-			{State: netlinksmc.StateListen}, {State: netlinksmc.StateInit}, {State: netlinksmc.StateClosed},
+			{State: netlinksmc.StateListen},
+			{State: netlinksmc.StateInit},
+			{State: netlinksmc.StateClosed},
 			connection(netlinksmc.ModeSMCR), connection(netlinksmc.ModeSMCR), connection(netlinksmc.ModeSMCD), connection(netlinksmc.ModeTCP),
 		},
 		stats: smcstats.Reading{
