@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/need"
+	"github.com/smckit/smckit/internal/unitfile"
 )
 
 // dropIn is a block with a drop-in of a service, which begins with the name of the file.
@@ -54,13 +55,40 @@ func verify(t *testing.T, unit, text string) (string, error) {
 		}
 	}
 	put("usr/lib/systemd/system/"+unit, "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/program\n", 0o644)
-	put("etc/systemd/system/"+unit+".d/smc.conf", text, 0o644)
+	put("etc/systemd/system/"+unit+".d/zz-smc.conf", text, 0o644)
 	put("usr/bin/program", "", 0o755)
 	for _, m := range regexp.MustCompile(`(?m)^ExecStart=(\S+)`).FindAllStringSubmatch(text, -1) {
 		put(m[1], "", 0o755)
 	}
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "--root="+top, "--man=no", "verify", unit).CombinedOutput()
 	return string(out), err
+}
+
+// TestDropInIsWritten compares the drop-in of docs/smc_run.md with the one that smc_run writes for Debian's service.
+func TestDropInIsWritten(t *testing.T) {
+	unit := unitfile.Unit{Name: "redis-server.service", Fragment: unitfile.File{Text: `[Service]
+Type=notify
+ExecStart=/usr/bin/redis-server /etc/redis/redis.conf --supervised systemd --daemonize no
+PIDFile=/run/redis/redis-server.pid
+PrivateTmp=true
+ProtectHome=true
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+SystemCallFilter=@system-service
+SystemCallFilter=~ @privileged @resources
+NoExecPaths=/
+ExecPaths=/usr/bin/redis-server /usr/lib /lib
+`}}
+	text, notes, err := unit.DropIn(unitfile.Runner{
+		Command: []string{"/usr/bin/smc_run"}, Library: "/usr/lib/x86_64-linux-gnu/libsmc-preload.so.1",
+		Supervised: func(string) bool { return false },
+	})
+	if err != nil || notes != nil {
+		t.Fatalf("%v %q", err, notes)
+	}
+	_, text, _ = strings.Cut(text, "\n")
+	if m := dropIn.FindStringSubmatch(read(t, "docs/smc_run.md")); m == nil || m[2] != text {
+		t.Errorf("docs/smc_run.md has another drop-in than this: %s", text)
+	}
 }
 
 // TestDropInsAreComplete checks that no document advises a command for a service without the other lines that the service

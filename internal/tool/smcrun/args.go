@@ -17,7 +17,7 @@ func rewrite(args []string) ([]string, error) {
 	if len(args) > 0 && args[0] == "completion" {
 		return args, nil
 	}
-	cmd := newCommand(&cli.Env{}, nil)
+	cmd := newCommand(&cli.Env{}, &system{})
 	fs := cmd.Flags()
 	fs.AddFlagSet(cmd.PersistentFlags())
 	for i := 0; i < len(args); i++ {

@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/unitfile"
 	"github.com/spf13/cobra"
 )
 
 // complete completes methods and the command: names of programs, or files if the word contains a slash. It completes arguments
 // of the command as files.
-func complete(cmd *cobra.Command, env *cli.Env) {
+func complete(cmd *cobra.Command, env *cli.Env, sys *system) {
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 || strings.Contains(begun, "/") {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -24,7 +25,10 @@ func complete(cmd *cobra.Command, env *cli.Env) {
 	// These fail only for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("method",
 		cobra.FixedCompletions([]string{methodAuto, "preload", "seccomp"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"rcvbuf", "sndbuf", "port", "to", "not"} {
+	_ = cmd.RegisterFlagCompletionFunc("unit", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return unitfile.Search{Root: sys.root}.Names(), cobra.ShellCompDirectiveNoFileComp
+	})
+	for _, name := range []string{"rcvbuf", "sndbuf", "port", "to", "not", "argv0"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }

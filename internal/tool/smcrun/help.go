@@ -41,6 +41,19 @@ BUFFERS
   bytes, or ends in k or m. Only root may exceed net.core.rmem_max and wmem_max;
   smc_run does not change these limits.
 
+SERVICES
+  --unit NAME writes /etc/systemd/system/NAME.service.d/zz-smc.conf, by which
+  systemd runs the commands of the service with smc_run and the options that you
+  give: -d, -q, -r, -t, --method, --port, --to, --not, --require. NAME may be an
+  alias, a template (NAME@) or an instance of one. The drop-in also allows
+  AF_SMC and the calls of the supervisor to a service that is restricted to
+  other address families or system calls. smc_run asks systemd-analyze, if it is
+  installed, whether systemd accepts the result, and writes nothing if not.
+  systemd reads the drop-in with 'systemctl daemon-reload', and the service must
+  be restarted; --restart does both. Notes on standard error name what stays
+  TCP or needs care. If the service's own files change, run --unit again: with
+  the same options, it prints 'unchanged' if the drop-in is right.
+
 ENVIRONMENT
   You can use the library without smc_run, with LD_PRELOAD. Then SMC_DEBUG,
   SMC_QUIET, SMC_REQUIRE (1 is on), SMC_RCVBUF, SMC_SNDBUF (sizes), SMC_PORT,
@@ -69,6 +82,11 @@ const example = `  # a server and its client
 
   # a script that starts programs of all kinds
   smc_run --method seccomp ./backup.sh
+
+  # a service of systemd: look, do it, undo it
+  smc_run --unit redis-server --check --diff
+  smc_run --unit redis-server --port 6379 --restart
+  smc_run --unit redis-server --undo --restart
 
   # SMC with the database only, larger buffers, and a message about each socket
   smc_run -d -r 1m -t 1m --port 5432 --to 10.0.0.0/8 ./app`

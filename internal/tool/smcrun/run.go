@@ -50,7 +50,7 @@ func execute(env *cli.Env, sys *system, o *options) error {
 		return err
 	}
 	w.sizes(sys)
-	p := seccomp.Program{Path: path, Argv: o.command, Env: withoutVar(sys.environ(), "_SMCKIT_NETNS")}
+	p := seccomp.Program{Path: path, Argv: o.argv(), Env: withoutVar(sys.environ(), "_SMCKIT_NETNS")}
 	switch choice.Method {
 	case convert.Preload:
 		return o.preload(sys, p, library, warned)
@@ -167,11 +167,7 @@ func (o *options) execSupervised(sys *system, w warner, p seccomp.Program, warne
 // supervisor returns the command line of the supervisor. Its name makes smckit, too, run smc_run. The supervisor is quiet if the user has already been warned.
 func (o *options) supervisor(warned bool) []string {
 	argv := []string{toolName, "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
-	for _, v := range o.rules.Env() {
-		name, value, _ := strings.Cut(v, "=")
-		option := map[string]string{convert.EnvPort: "--port", convert.EnvTo: "--to", convert.EnvNot: "--not"}[name]
-		argv = append(argv, option, value)
-	}
+	argv = append(argv, o.ruleArguments()...)
 	for _, v := range []struct {
 		option string
 		on     bool
@@ -179,6 +175,17 @@ func (o *options) supervisor(warned bool) []string {
 		if v.on {
 			argv = append(argv, v.option)
 		}
+	}
+	return argv
+}
+
+// ruleArguments returns the rules as options.
+func (o *options) ruleArguments() []string {
+	var argv []string
+	for _, v := range o.rules.Env() {
+		name, value, _ := strings.Cut(v, "=")
+		option := map[string]string{convert.EnvPort: "--port", convert.EnvTo: "--to", convert.EnvNot: "--not"}[name]
+		argv = append(argv, option, value)
 	}
 	return argv
 }

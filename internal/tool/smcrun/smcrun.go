@@ -19,7 +19,8 @@ var Tool = cli.Tool{
 	Name:    toolName,
 	New:     func(env *cli.Env) *cobra.Command { return newCommand(env, newSystem()) },
 	Rewrite: rewrite,
-	Long:    []string{"help", "version"},
+	// The options that existed before --unit keep their abbreviations.
+	Long: []string{"help", "version", "method", "rcvbuf", "sndbuf", "port", "to", "not", "debug", "quiet", "require", "netns"},
 }
 
 // Names of the environment variables that pass the options to the preload library. Package convert has those of rules.
@@ -38,6 +39,8 @@ type flags struct {
 	ports, networks, not  []string
 	debug, quiet, require bool
 	supervise             bool
+	argv0                 string
+	unit                  unitFlags
 }
 
 // options is a checked command line.
@@ -49,6 +52,16 @@ type options struct {
 	quiet         bool
 	require       bool
 	command       []string
+	// argv0 is what the program gets as its own name, if that is not its path.
+	argv0 string
+}
+
+// argv returns the arguments of the command, its name included.
+func (o *options) argv() []string {
+	if o.argv0 == "" {
+		return o.command
+	}
+	return append([]string{o.argv0}, o.command[1:]...)
 }
 
 const methodAuto = "auto"
@@ -65,6 +78,8 @@ func (f *flags) define(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.debug, "debug", "d", false, "print on standard error a line for each socket: AF_SMC or TCP")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "no warning if sockets stay TCP")
 	fs.BoolVar(&f.require, "require", false, "fail if AF_SMC is not available, instead of using TCP")
+	fs.StringVar(&f.argv0, "argv0", "", "give COMMAND `NAME` as its argument 0, as exec -a does")
+	f.unit.define(fs)
 	fs.BoolVar(&f.supervise, "supervise", false, "")
 	_ = fs.MarkHidden("supervise")
 }
@@ -72,17 +87,18 @@ func (f *flags) define(fs *pflag.FlagSet) {
 func newCommand(env *cli.Env, sys *system) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
-		Use:     toolName + " [-d] [-q] [-r SIZE] [-t SIZE] [--method METHOD] [--port LIST] [--to LIST] [--not LIST] [--require] COMMAND [ARG...]",
+		Use: toolName + " [-d] [-q] [-r SIZE] [-t SIZE] [--method METHOD] [--port LIST] [--to LIST] [--not LIST] [--require] COMMAND [ARG...]\n  " +
+			toolName + " [OPTION...] --unit NAME [--check] [--diff] [--undo] [--restart]",
 		Short:   "Run a program with AF_SMC sockets in place of TCP sockets",
 		Long:    long,
 		Example: example,
-		Args:    cobra.ArbitraryArgs,
+		Args:    func(cmd *cobra.Command, args []string) error { return f.unit.check(cmd.Flags(), args) },
 
 		DisableFlagsInUseLine: true,
 	}
 	f.define(cmd.Flags())
 	cli.AddNetNSFlag(cmd, env)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o, err := f.parse(env, args)
 		if err != nil {
 			return err
@@ -90,16 +106,19 @@ func newCommand(env *cli.Env, sys *system) *cobra.Command {
 		if f.supervise {
 			return sys.supervise(o)
 		}
+		if f.unit.name != "" {
+			return f.unit.run(cmd.Context(), env, sys, o)
+		}
 		return run(env, sys, o)
 	}
-	complete(cmd, env)
+	complete(cmd, env, sys)
 	return cmd
 }
 
 // parse checks the options. Their defaults are the environment variables of the preload library, so that an smc_run started by
 // another inherits its options.
 func (f *flags) parse(env *cli.Env, args []string) (*options, error) {
-	o := &options{method: f.method, debug: f.debug, quiet: f.quiet, require: f.require, command: args}
+	o := &options{method: f.method, debug: f.debug, quiet: f.quiet, require: f.require, command: args, argv0: f.argv0}
 	switch o.method {
 	case methodAuto, string(convert.Preload), string(convert.Seccomp):
 	default:
@@ -130,7 +149,7 @@ func (f *flags) parse(env *cli.Env, args []string) (*options, error) {
 			}
 		}
 	}
-	if len(args) == 0 && !f.supervise {
+	if len(args) == 0 && !f.supervise && f.unit.name == "" {
 		return nil, cli.Usagef("no command given")
 	}
 	return o, nil

@@ -3,8 +3,10 @@
 package smcrun
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -32,6 +34,12 @@ type system struct {
 	execSupervised func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error
 	// supervise is the main function of the supervisor's process.
 	supervise func(o *options) error
+	// root is the directory that has the files of systemd, "" except in tests.
+	root string
+	// output runs a program of systemd, and returns what it prints. The error is exec.ErrNotFound if it is not installed.
+	output func(ctx context.Context, program string, args ...string) (string, error)
+	// keepsSignals reports whether restoreSignals knows which signals were ignored.
+	keepsSignals func() bool
 }
 
 func newSystem() *system {
@@ -54,6 +62,14 @@ func newSystem() *system {
 			return seccomp.Exec(p, calls, "/proc/self/exe", supervisor)
 		},
 		supervise: supervise,
+		output: func(ctx context.Context, program string, args ...string) (string, error) {
+			out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+			return string(out), err
+		},
+		keepsSignals: func() bool {
+			_, known := sigstart.Ignored()
+			return known
+		},
 	}
 }
 
