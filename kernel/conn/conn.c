@@ -2,6 +2,7 @@
 /* The lifetime of a connection, what listings and poll(2) show of it, and the upcalls of its transport. */
 
 #include <linux/export.h>
+#include <linux/jiffies.h>
 #include <linux/math64.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -43,6 +44,7 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 	conn->member.sn = smc_net(sock_net(conn->sk));
 	atomic_inc(&conn->member.sn->conns);
 	conn->granule = 1;
+	conn->since = get_jiffies_64();
 	INIT_LIST_HEAD(&conn->member.list);
 	INIT_LIST_HEAD(&conn->member.net_list);
 	mutex_init(&conn->rx_lock);
@@ -207,6 +209,15 @@ static void conn_describe_rings(const struct smc_conn *conn, struct smc_diag_con
 	c->tx_conn_state_flags = READ_ONCE(conn->close_flags);
 }
 
+static void conn_describe_progress(const struct smc_conn *conn, struct smc_uapi_progress *p)
+{
+	p->sent = READ_ONCE(conn->tx_prod);
+	p->acked = READ_ONCE(conn->tx_cons);
+	p->received = READ_ONCE(conn->rx_prod);
+	p->read = READ_ONCE(conn->rx_cons);
+	p->age_ms = jiffies64_to_msecs(get_jiffies_64() - conn->since);
+}
+
 /**
  * smc_conn_describe() - fills in what sock_diag shows of a connection
  * @conn: the connection
@@ -225,6 +236,7 @@ void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 	info->shutdown = (closed || m->eof || READ_ONCE(conn->rx_shut) ? RCV_SHUTDOWN : 0) |
 			 (m->shut ? SEND_SHUTDOWN : 0);
 	conn_describe_rings(conn, &info->conn);
+	conn_describe_progress(conn, &info->progress);
 	if (conn->ops->describe)
 		conn->ops->describe(conn, info);
 }

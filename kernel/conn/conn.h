@@ -119,6 +119,7 @@ struct smc_conn {
 	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
 	struct delayed_work	push;		/* signals data that was held back; holds a reference */
 	struct delayed_work	disconnect;	/* resets the TCP connection beneath; holds a reference */
+	u64			since;		/* jiffies; never changes */
 	u64			trimmed;	/* tx_prod when memory was trimmed last; trim work only */
 	struct rcu_head		rcu;
 };

@@ -92,6 +92,9 @@ static int finish_msg(struct dump_arg *d, struct nlmsghdr *nlh, u8 shutdown, con
 	if (info && (d->ext & BIT(SMC_DIAG_CONNINFO - 1)) &&
 	    nla_put(d->skb, SMC_DIAG_CONNINFO, sizeof(info->conn), &info->conn))
 		goto cancel;
+	if (info && (d->ext & BIT(SMC_DIAG_CONNINFO - 1)) &&
+	    nla_put(d->skb, SMC_UAPI_DIAG_PROGRESS, sizeof(info->progress), &info->progress))
+		goto cancel;
 	if (info && info->has_lgr && (d->ext & BIT(SMC_DIAG_LGRINFO - 1)) &&
 	    nla_put(d->skb, SMC_DIAG_LGRINFO, sizeof(info->lgr), &info->lgr))
 		goto cancel;

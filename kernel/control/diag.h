@@ -12,6 +12,7 @@ struct smc_diag_info {
 	u8 shutdown;	/* RCV_SHUTDOWN, SEND_SHUTDOWN */
 	bool has_dmb;	/* transport */
 	struct smc_diag_conninfo conn;
+	struct smc_uapi_progress progress;
 	struct smc_uapi_dmbinfo dmb;	/* transport */
 	bool has_lgr;	/* transport */
 	struct smc_diag_lgrinfo lgr;	/* transport */

@@ -18,6 +18,8 @@ enum {
 	SMC_UAPI_STATE_PROCESS_ABORT,
 };
 
+#define SMC_UAPI_DIAG_PROGRESS 256	/* struct smc_uapi_progress, together with conninfo */
+
 #ifdef __KERNEL__
 #include <linux/build_bug.h>
 #include <linux/smc_diag.h>

@@ -35,4 +35,14 @@ struct smc_uapi_dmbinfo {
 static_assert(sizeof(struct smc_uapi_dmbinfo) >= sizeof(struct smcd_diag_dmbinfo));
 static_assert(offsetof(struct smc_uapi_dmbinfo, peer_token) == offsetof(struct smcd_diag_dmbinfo, peer_token));
 
+/* How far a connection is: SMC_UAPI_DIAG_PROGRESS. Members may be added at the end. */
+struct smc_uapi_progress {
+	__aligned_u64	sent;		/* bytes that the application has written */
+	__aligned_u64	acked;		/* of these, those that the peer has reported as read */
+	__aligned_u64	received;	/* bytes that the peer has written */
+	__aligned_u64	read;		/* of these, those that the application has read */
+	__aligned_u64	age_ms;		/* since the handshake made the connection */
+	__aligned_u64	failovers;	/* how often it has changed to another link */
+};
+
 #endif /* SMC_UAPI_H */

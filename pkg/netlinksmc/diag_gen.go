@@ -108,9 +108,10 @@ const (
 
 // Attributes of the family smc_diag: SMC_DIAG_*.
 const (
-	AttrDiagConninfo = 1 // SMC_DIAG_CONNINFO
-	AttrDiagLgrinfo  = 2 // SMC_DIAG_LGRINFO
-	AttrDiagShutdown = 3 // SMC_DIAG_SHUTDOWN
-	AttrDiagDmbinfo  = 4 // SMC_DIAG_DMBINFO
-	AttrDiagFallback = 5 // SMC_DIAG_FALLBACK
+	AttrDiagConninfo = 1   // SMC_DIAG_CONNINFO
+	AttrDiagLgrinfo  = 2   // SMC_DIAG_LGRINFO
+	AttrDiagShutdown = 3   // SMC_DIAG_SHUTDOWN
+	AttrDiagDmbinfo  = 4   // SMC_DIAG_DMBINFO
+	AttrDiagFallback = 5   // SMC_DIAG_FALLBACK
+	AttrDiagProgress = 256 // SMC_DIAG_PROGRESS
 )

@@ -3,15 +3,18 @@
 package netlinksmc
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"iter"
+	"math"
 	"net/netip"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/netlink"
@@ -73,6 +76,9 @@ var (
 	}
 	dmbValue = join(numbers(0x100, 1), make([]byte, 4), u64(0, 1)[4:], u64(0, 2)[4:], u64(0, 3)[4:], u64(0, 4)[4:])
 	wantDMB  = DMBInfo{LinkGroupID: 0x100, PeerGID: 1, GID: 2, Token: 3, PeerToken: 4}
+
+	progressValue = join(u64(0, 1<<40)[4:], u64(0, 2)[4:], u64(0, 3)[4:], u64(0, 4)[4:], u64(0, 5001)[4:], u64(0, 6)[4:])
+	wantProgress  = &Progress{Sent: 1 << 40, Acked: 2, Received: 3, Read: 4, Age: 5001 * time.Millisecond, Failovers: 6}
 )
 
 func TestParseSocket(t *testing.T) {
@@ -127,6 +133,17 @@ func TestParseSocket(t *testing.T) {
 			func(s *Socket) { s.Conn, s.LinkGroup = wantConnInfo, wantLinkGroup },
 		},
 		{
+			"progress", join(socketHeader(StateActive, ModeSMCD, 5), attr(256, progressValue), u8(257, 1)), StateActive, ModeSMCD,
+			func(s *Socket) { s.Progress = wantProgress },
+		},
+		{
+			"an impossible age", join(socketHeader(StateActive, ModeSMCD, 5), attr(256, bytes.Repeat([]byte{255}, 56))), StateActive, ModeSMCD,
+			func(s *Socket) {
+				const most = math.MaxUint64
+				s.Progress = &Progress{most, most, most, most, math.MaxInt64 / time.Millisecond * time.Millisecond, most}
+			},
+		},
+		{
 			"unknown state and mode", socketHeader(99, 9, 5), 99, 9, func(*Socket) {},
 		},
 	}
@@ -164,6 +181,7 @@ func TestParseSocketDamaged(t *testing.T) {
 		{"short DMB", "DIAG_DMBINFO: value of 39 bytes, want 40", join(header, attr(4, dmbValue[:39]))},
 		{"short fallback", "DIAG_FALLBACK: value of 4 bytes, want 8", join(header, attr(5, numbers(1, 1)))},
 		{"cut attribute", "beyond the end", join(header, attr(1, connInfoValue)[:70])},
+		{"short progress", "DIAG_PROGRESS: value of 47 bytes, want 48", join(header, attr(256, progressValue[:47]))},
 		{"half a DMB extension is none", "", join(header, attr(4, join(dmbValue, make([]byte, 8))))},
 	}
 	for _, tt := range tests {

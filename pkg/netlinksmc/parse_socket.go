@@ -5,7 +5,9 @@ package netlinksmc
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
+	"time"
 )
 
 // Offsets of the parts of a socket's fixed header: four bytes, the addresses and other identity as struct inet_diag_sockid has
@@ -32,6 +34,7 @@ const (
 	dmbLen       = 40
 	dmbExtLen    = 56
 	fallbackLen  = 8
+	progressLen  = 48
 )
 
 // parseSocket decodes a message of sock_diag. It is written without the tables of the other decoders: there may be a
@@ -103,6 +106,11 @@ func (s *Socket) setAttr(typ uint16, b []byte) error {
 			return err
 		}
 		s.setFallback(b)
+	case AttrDiagProgress:
+		if err := short("DIAG_PROGRESS", progressLen); err != nil {
+			return err
+		}
+		s.Progress = parseProgress(b)
 	}
 	return nil
 }
@@ -149,6 +157,20 @@ func parseConnInfo(b []byte) *ConnInfo {
 		TxFin:        parseCursor(b[68:]),
 	}
 }
+
+func parseProgress(b []byte) *Progress {
+	return &Progress{
+		Sent:      binary.NativeEndian.Uint64(b),
+		Acked:     binary.NativeEndian.Uint64(b[8:]),
+		Received:  binary.NativeEndian.Uint64(b[16:]),
+		Read:      binary.NativeEndian.Uint64(b[24:]),
+		Age:       time.Duration(min(binary.NativeEndian.Uint64(b[32:]), maxAge)) * time.Millisecond,
+		Failovers: binary.NativeEndian.Uint64(b[40:]),
+	}
+}
+
+// maxAge keeps an age in milliseconds within the range of a duration.
+const maxAge = uint64(math.MaxInt64 / time.Millisecond)
 
 // parseCursor decodes a cursor: two unused bytes, the wrap count and the offset.
 func parseCursor(b []byte) Cursor {

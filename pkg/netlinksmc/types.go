@@ -4,6 +4,7 @@ package netlinksmc
 
 import (
 	"net/netip"
+	"time"
 )
 
 // Role is this host's part in a link group.
@@ -116,6 +117,8 @@ type Socket struct {
 	Conn      *ConnInfo
 	LinkGroup *LinkGroupInfo
 	DMB       *DMBInfo
+	// Progress comes with Conn from smckit's module, and is nil from others.
+	Progress *Progress
 }
 
 // Fallback contains the reasons why a socket uses TCP.
@@ -147,6 +150,18 @@ type ConnInfo struct {
 	RxProdFlags, RxConnFlags, TxProdFlags, TxConnFlags uint8
 	// TxPrep, TxSent and TxFin are the cursors of the send buffer: filled, sent, and confirmed.
 	TxPrep, TxSent, TxFin Cursor
+}
+
+// Progress is how far a connection is. The counters are positions of its two streams and never wrap.
+type Progress struct {
+	// Sent counts the bytes that the application has written, Acked those of them that the peer has reported as read.
+	Sent, Acked uint64
+	// Received counts the bytes that the peer has written, Read those of them that the application has read.
+	Received, Read uint64
+	// Age is the time since the handshake made the connection.
+	Age time.Duration
+	// Failovers is how often the connection has changed to another link.
+	Failovers uint64
 }
 
 // LinkGroupInfo is the SMC-R link of a connection (SMC_DIAG_LGRINFO).

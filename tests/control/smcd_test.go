@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
 	"golang.org/x/sys/unix"
 )
@@ -66,6 +67,15 @@ type socket struct {
 		RxProdFlags int    `json:"rx_prod_flags"`
 		TxProdFlags int    `json:"tx_prod_flags"`
 	}
+	Info struct {
+		Age       float64 `json:"age_seconds"`
+		Sent      *uint64 `json:"bytes_sent"`
+		Acked     *uint64 `json:"bytes_acked"`
+		Received  *uint64 `json:"bytes_received"`
+		Read      *uint64 `json:"bytes_read"`
+		Failovers *uint64
+		TCP       *struct{}
+	}
 	DMB struct {
 		LinkGroup  string `json:"linkgroup_id"`
 		GID        string
@@ -114,7 +124,7 @@ func document[T any](t *testing.T, lt *lab.Test, args string) T {
 func sockets(t *testing.T, lt *lab.Test) map[[2]int]socket {
 	t.Helper()
 	list := map[[2]int]socket{}
-	for _, s := range document[struct{ Sockets []socket }](t, lt, "smcss -D -d").Sockets {
+	for _, s := range document[struct{ Sockets []socket }](t, lt, "smcss -D -d -i").Sockets {
 		list[[2]int{s.Local.Port, s.Peer.Port}] = s
 	}
 	return list
@@ -201,6 +211,7 @@ func statesSockets(t *testing.T, acts []act, list map[[2]int]socket) {
 		mirrored(t, a.name, client, server)
 		mirrored(t, a.name, server, client)
 		flowed(t, a, client, server)
+		progressed(t, a, client, server)
 	}
 }
 
@@ -233,6 +244,28 @@ func flowed(t *testing.T, a act, client, server socket) {
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s up to %d, want %d", a.name, c.what, c.got, c.want)
+		}
+	}
+}
+
+// progressed checks that the counters of -i match the same data.
+func progressed(t *testing.T, a act, client, server socket) {
+	zero := uint64(0)
+	for i, end := range []struct {
+		s                           socket
+		sent, acked, received, read *uint64
+	}{{client, &a.sent, &a.received, &zero, &zero}, {server, &zero, &zero, &a.sent, &a.received}} {
+		got := end.s.Info
+		if diff := cmp.Diff([]*uint64{end.sent, end.acked, end.received, end.read, &zero}, []*uint64{got.Sent, got.Acked, got.Received, got.Read, got.Failovers}); diff != "" {
+			t.Errorf("%s, end %d: %s", a.name, i, diff)
+		}
+		// The program has made all connections before it said so; the guest has been up for less than a day.
+		if got.Age <= 0 || got.Age > 86400 {
+			t.Errorf("%s, end %d: an age of %v s", a.name, i, got.Age)
+		}
+		// An end that is closed may have no TCP connection any more.
+		if end.s.Inode != 0 && got.TCP == nil {
+			t.Errorf("%s, end %d: no facts of TCP: %+v", a.name, i, got)
 		}
 	}
 }

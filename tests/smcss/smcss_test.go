@@ -69,6 +69,8 @@ func checkSMCR(t *testing.T, lt *lab.Test) {
 	checkHost(t, lt, "a", "-d", active+`SMCR  <->  ([0-9a-f]{8} ){4}`+cursors+`$`)
 	checkHost(t, lt, "a", "-R", active+`SMCR `+link)
 	checkHost(t, lt, "a", "-dRW", active+`SMCR  <->  ([0-9a-f]{8} ){4}`+cursors+link)
+	checkHost(t, lt, "a", "-i", `^\t age:n/a sent:n/a acked:n/a received:n/a .* sendq:(\d+|n/a)/\d+ .* failovers:n/a.* tcp_rtt:\d+\.\d{3}/`)
+	checkHost(t, lt, "a", "--sort peer", active)
 	checkHost(t, lt, "a", "-p --mode smcr", active+`SMCR users:\(\("smcflow",pid=\d+,fd=\d+\)\)$`)
 	checkHost(t, lt, "b", "-R --port 5001", `SMCR SERV \S+ +01   0[1-9]     `+gid)
 	if r := lt.Run("a", "smcss", "-D"); strings.Count(r.Stdout, "\n") != 1 {
@@ -85,6 +87,7 @@ func checkFallback(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	checkHost(t, lt, "a", "", active+`TCP 0x0[0-9a-f]{7}(/0x[0-9a-f]{8})?$`)
 	checkHost(t, lt, "a", "-d --mode tcp", active+`TCP 0x0[0-9a-f]{7}(/0x[0-9a-f]{8})?$`)
+	checkHost(t, lt, "a", "-i", `^\t sent:\d{5,} acked:\d+ received:\d+ .* tcp_rtt:\d`)
 	checkHost(t, lt, "a", "--explain", `^\tlocal  [A-Z0-9_]+: `)
 	if r := lt.Run("a", "smcss", "-R"); strings.Count(r.Stdout, "\n") != 1 {
 		t.Errorf("smcss -R lists a fallback: %s", r.Stdout)

@@ -2,6 +2,8 @@
 
 package main
 
+import "strings"
+
 // diagNetlink writes everything about sock_diag.
 func diagNetlink(t *tree) error {
 	f, err := loadFamily(t, "specs/smc_diag.yaml")
@@ -31,7 +33,7 @@ func (d *define) goFlags(w *writer) {
 	w.line(")")
 }
 
-// diagNumbers writes the numbers for which <linux/smc_diag.h> has no names, and checks of those for which it does. Tests of the
+// diagNumbers writes the numbers for which <linux/smc_diag.h> has no names, our own among them, and checks of those for which it does. Tests of the
 // closing table include the header in user space.
 func diagNumbers(t *tree, f *family) {
 	var w, checks writer
@@ -49,6 +51,10 @@ func diagNumbers(t *tree, f *family) {
 	}
 	for _, s := range f.Sets {
 		for _, a := range s.List {
+			if a.Since == ours {
+				w.line("#define SMC_UAPI_%s %d	/* %s */\n", strings.TrimPrefix(a.kernel, "SMC_"), a.number, a.Doc)
+				continue
+			}
 			checks.line("static_assert(%s == %d);", a.kernel, a.number)
 		}
 	}

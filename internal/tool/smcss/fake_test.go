@@ -35,7 +35,7 @@ func (f *fakeSource) Sockets(ctx context.Context, ext netlinksmc.DiagExt) iter.S
 				return
 			}
 			if ext&netlinksmc.DiagConnInfo == 0 {
-				s.Conn = nil
+				s.Conn, s.Progress = nil, nil
 			}
 			if ext&netlinksmc.DiagLinkGroup == 0 {
 				s.LinkGroup = nil
@@ -83,6 +83,7 @@ func newHarness(t *testing.T, src source) *harness {
 			}
 			return 0, errors.New("no such user")
 		},
+		tcp: func() (map[ends]jsonTCP, error) { return nil, errors.New("TCP was asked without -i") },
 		now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		tick: func(time.Duration) (<-chan time.Time, func()) {
 			t.Error("a ticker was started without --watch")

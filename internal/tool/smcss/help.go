@@ -12,6 +12,7 @@ import (
 const examples = `  smcss -a                          # every socket
   smcss --mode tcp --explain        # connections that fell back to TCP, the reason, and what to do
   smcss -ap --port 5201             # sockets of port 5201 and their processes
+  smcss -i --sort send-rate         # connections with bytes, rates and buffers, the fastest first
   smcss -s                          # counts only
   smcss -dRW                        # SMC-R connections with all details
   smcss --peer 10.1.0.0/16 --uid postgres
@@ -36,6 +37,29 @@ Columns of -D
 Column of -p
   Process   users:(("NAME",pid=PID,fd=FD),...) as in ss; only processes that the
             caller may inspect
+
+Line of -i, below each connection
+  age       since the handshake
+  sent, acked, received
+            bytes: written here; of these, reported as read by the peer; written
+            by the peer
+  send_rate, recv_rate
+            with --watch since the last listing, otherwise since the handshake
+  sendq     bytes that wait to be sent, of the bytes of the send buffer
+  peerq     bytes sent and not reported as read, of the peer's buffer
+  recvq     bytes not read yet, of the receive buffer
+  failovers how often the connection has changed to another link
+  blocked   a writer waits for room
+  tcp_rtt, tcp_retrans, tcp_bytes_retrans
+            of the TCP connection, which SMC uses for the handshake only: round
+            trip and its variation, segments and bytes that were sent again
+  A connection over TCP has TCP's counters and queues. "n/a" stands for what the
+  kernel does not provide: stock modules do not count bytes of SMC connections.
+
+Sorting
+  --sort KEY sorts each listing: states, users, modes and addresses upwards,
+  other keys downwards, and sockets without the value last. A "-" before the key
+  turns the order around. smcss keeps all sockets in memory then.
 
 States
   INIT              not connected yet
@@ -77,6 +101,9 @@ JSON
       "connection": {...},    with -d: buffers in bytes, cursors, flags
       "link": {...},          with -R or -d
       "dmb": {...},           with -D or -d
+      "info": {"age_seconds", "bytes_sent", "bytes_acked", "bytes_received",
+               "bytes_read", "bytes_sent_per_second", ...,
+               "tcp": {...}},   with -i
       "processes": [{"pid", "name", "fd"}]    with -p
     } ], "interrupted": true }
   REASON: {"code", "name", and with --explain "text", "remedy"}

@@ -144,6 +144,8 @@ type jsonSocket struct {
 	Link *jsonLink `json:"link,omitzero"`
 	// `-D` or `-d`, connections over SMC-D
 	DMB *jsonDMB `json:"dmb,omitzero"`
+	// `-i`, unless the state is `INIT` or `LISTEN`
+	Info *jsonInfo `json:"info,omitzero"`
 	// `-p`; empty if none was found or may be looked into
 	Processes []jsonProcess `json:"processes,omitzero"`
 }

@@ -66,6 +66,13 @@ func (o *options) list(ctx context.Context) error {
 			return err
 		}
 	}
+	if o.needsFacts() {
+		tcp, err := o.deps.tcp()
+		if err != nil && o.facts == nil {
+			fmt.Fprintf(o.env.Err, "%s: warning: facts of TCP are missing: %s\n", toolName, cli.OneLine(err.Error()))
+		}
+		o.facts = o.facts.nextRound(o.deps.now(), tcp)
+	}
 	v := o.newView(own)
 	begun := false
 	begin := func() error {
@@ -75,7 +82,7 @@ func (o *options) list(ctx context.Context) error {
 		begun = true
 		return v.begin()
 	}
-	interrupted, err := o.each(ctx, src, o.extensions(), begin, v.socket)
+	interrupted, err := o.show(ctx, src, begin, v.socket)
 	if err != nil {
 		return err
 	}
@@ -88,6 +95,35 @@ func (o *options) list(ctx context.Context) error {
 	}
 	return v.end(interrupted)
 }
+
+// show calls visit for each socket to list, in the order that --sort asks for. Only then it keeps them.
+func (o *options) show(ctx context.Context, src source, begin func() error, visit func(*netlinksmc.Socket) error) (interrupted bool, err error) {
+	if o.order.key == nil {
+		return o.each(ctx, src, o.extensions(), begin, visit)
+	}
+	var list []item
+	interrupted, err = o.each(ctx, src, o.extensions(), begin, func(s *netlinksmc.Socket) error {
+		it := item{socket: *s}
+		if o.facts != nil {
+			it.info = o.facts.info(s)
+		}
+		list = append(list, it)
+		return nil
+	})
+	if err != nil {
+		return interrupted, err
+	}
+	o.order.sort(list)
+	for i := range list {
+		if err := visit(&list[i].socket); err != nil {
+			return interrupted, err
+		}
+	}
+	return interrupted, nil
+}
+
+// needsFacts reports whether the facts of -i are shown, or sorted by.
+func (o *options) needsFacts() bool { return o.info || o.order.key != nil && o.order.key.facts }
 
 // findOwners looks up the processes of the sockets to list. It lists the sockets once only for their inodes: keeping all
 // sockets, or the whole content of procfs, would need unlimited memory.
@@ -142,7 +178,7 @@ func (o *options) extensions() netlinksmc.DiagExt {
 		return 0
 	}
 	var ext netlinksmc.DiagExt
-	if o.cols.debug {
+	if o.cols.debug || o.needsFacts() {
 		ext |= netlinksmc.DiagConnInfo
 	}
 	if o.cols.smcr || o.json && o.cols.debug {
@@ -176,12 +212,16 @@ func (o *options) newView(own owners) view {
 	if o.watch != 0 {
 		at = o.deps.now()
 	}
+	var info func(*netlinksmc.Socket) *jsonInfo
+	if o.info {
+		info = o.facts.info
+	}
 	switch {
 	case o.summary:
 		return newSummaryView(o.env.Out, o.json, o.cols.explain, at)
 	case o.json:
-		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, time: at}
+		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, info: info, time: at}
 	default:
-		return &textView{w: o.env.Out, cols: o.cols, owners: own}
+		return &textView{w: o.env.Out, cols: o.cols, owners: own, info: info}
 	}
 }

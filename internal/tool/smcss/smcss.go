@@ -11,6 +11,7 @@ import (
 	"math"
 	"os/user"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -42,7 +43,9 @@ type deps struct {
 	ifName func(index uint32) string
 	// lookupUser finds the ID of a user by name.
 	lookupUser func(name string) (uint32, error)
-	now        func() time.Time
+	// tcp returns the facts of all TCP connections.
+	tcp func() (map[ends]jsonTCP, error)
+	now func() time.Time
 	// tick returns a channel that receives the time every d, and a function that stops this.
 	tick func(d time.Duration) (<-chan time.Time, func())
 }
@@ -53,6 +56,7 @@ func systemDeps() deps {
 		proc:       "/proc",
 		ifName:     cli.InterfaceName,
 		lookupUser: lookupUser,
+		tcp:        readTCP,
 		now:        time.Now,
 		tick: func(d time.Duration) (<-chan time.Time, func()) {
 			t := time.NewTicker(d)
@@ -80,6 +84,10 @@ type options struct {
 	summary, json  bool
 	watch          time.Duration
 	filter         filter
+	info           bool
+	order          order
+	// facts is the reader of the last round.
+	facts *infoReader
 }
 
 func newCommand(env *cli.Env, d deps) *cobra.Command {
@@ -116,6 +124,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.BoolVarP(&o.cols.wide, "wide", "W", false, "do not cut long addresses")
 	f.BoolVar(&o.cols.explain, "explain", false, "explain why a socket uses TCP, and what to do")
 	f.BoolVarP(&o.cols.processes, "processes", "p", false, "add the processes that have the socket open")
+	f.BoolVarP(&o.info, "info", "i", false, "add bytes, age, rates, fill of buffers and TCP's facts, in a line of its own")
+	f.Var(&o.order, "sort", "sort by `KEY`: "+strings.Join(sortNames(), ", "))
 	f.BoolVarP(&o.summary, "summary", "s", false, "print counts by state, mode and fallback reason instead of sockets")
 	f.Var(newList(&o.filter.states, "list", parseState), "state", "list sockets in `STATE` only, INIT and LISTEN included")
 	f.Var(newList(&o.filter.modes, "list", parseMode), "mode", "list connections in `MODE` only: smcr, smcd or tcp")
@@ -129,6 +139,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	// Registering fails only for an option that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(lowerNames(states), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(lowerNames(modes), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortNames(), cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"port", "local", "peer", "uid", "watch"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -147,7 +158,10 @@ func (o *options) check() error {
 		{o.listening && c.smcr, "listening", "smcr"},
 		{o.listening && c.smcd, "listening", "smcd"},
 		{o.listening && len(f.states) > 0, "listening", "state"},
+		{o.listening && o.info, "listening", "info"},
 		{o.summary && c.debug, "summary", "debug"},
+		{o.summary && o.info, "summary", "info"},
+		{o.summary && o.order.key != nil, "summary", "sort"},
 		{o.summary && c.processes, "summary", "processes"},
 	} {
 		if x.both {

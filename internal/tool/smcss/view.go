@@ -37,7 +37,9 @@ type textView struct {
 	w      io.Writer
 	cols   columns
 	owners owners
-	buf    []byte
+	// info returns the facts of a socket; nil without -i.
+	info func(*netlinksmc.Socket) *jsonInfo
+	buf  []byte
 }
 
 func (v *textView) begin() error {
@@ -54,6 +56,9 @@ func (v *textView) socket(s *netlinksmc.Socket) error {
 	if v.cols.explain && s.Mode == netlinksmc.ModeTCP {
 		b = appendExplanation(b, s.Fallback)
 	}
+	if v.info != nil {
+		b = appendInfo(b, s, v.info(s))
+	}
 	v.buf = b
 	_, err := v.w.Write(b)
 	return err
@@ -67,6 +72,7 @@ type jsonView struct {
 	cols   columns
 	owners owners
 	ifName func(uint32) string
+	info   func(*netlinksmc.Socket) *jsonInfo // nil without -i
 	// time is set for a line of --watch.
 	time time.Time
 
@@ -104,6 +110,12 @@ func (v *jsonView) socket(s *netlinksmc.Socket) error {
 	j := newJSONSocket(s, v.cols.explain, v.ifName)
 	if v.cols.processes {
 		j.Processes = newJSONProcesses(v.owners.of(s))
+	}
+	if !v.cols.debug {
+		j.Conn = nil // -i asks for it, too
+	}
+	if v.info != nil {
+		j.Info = v.info(s)
 	}
 	v.buf.Reset()
 	if v.count > 0 {

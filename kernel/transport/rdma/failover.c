@@ -209,6 +209,7 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 		rc->peer_addr = token.addr + rc->peer_off;
 		rc->validate = validate;
 		rc->held = false;
+		WRITE_ONCE(rc->failovers, rc->failovers + 1);
 		WRITE_ONCE(rc->link, smc_link_get(to));
 	}
 	spin_unlock(&rc->lock);

@@ -219,6 +219,7 @@ struct smc_rdma_conn {
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
+	u32 failovers;			/* how often the connection has changed its link; read without the lock */
 	bool over;			/* the connection has ended: it goes to no other link */
 	bool held;			/* nothing is sent until what was sent has arrived: see smc_rdma_balance_soon() */
 	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */

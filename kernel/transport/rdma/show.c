@@ -116,6 +116,7 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 
 	info->mode = SMC_DIAG_MODE_SMCR;
 	info->conn.sndbuf_size = rc->snd->size;
+	info->progress.failovers = READ_ONCE(rc->failovers);
 	spin_lock_bh(&rc->group->lock);
 	link = READ_ONCE(rc->link);
 	info->has_lgr = shown_link(rc->group) && !READ_ONCE(link->gone);
