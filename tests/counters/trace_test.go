@@ -59,6 +59,9 @@ func traceOn(t *testing.T, lt *lab.Test, host string) {
 func traced(t *testing.T, lt *lab.Test, module lab.Module) {
 	t.Helper()
 	defer lab.Kill(t, lt.Serve("a", "", "echo", "127.0.0.1:5001"))
+	for _, pkg := range []string{"smctrace", "tool/smcmonitor"} {
+		lt.GoTest(t, "a", "github.com/smckit/smckit/internal/"+pkg, "^TestIntegration")
+	}
 	want := stockLines
 	if module == lab.ModuleOurs {
 		want = append(append([]string{}, stockLines...), ourLines...)

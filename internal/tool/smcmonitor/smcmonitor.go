@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package smcmonitor is the sub-command monitor of smckit, which prints what happens to link groups, links, devices, ports and
+// connections.
+package smcmonitor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+)
+
+// toolName is how the command begins its messages.
+const toolName = "smckit monitor"
+
+// Tool is the command by itself. The multi-call command smckit adds NewCommand to its tree.
+var Tool = cli.Tool{Name: toolName, New: func(env *cli.Env) *cobra.Command {
+	cmd := NewCommand(env)
+	cli.AddNetNSFlag(cmd, env)
+	return cmd
+}}
+
+// NewCommand returns the command. Its parent has the option --netns.
+func NewCommand(env *cli.Env) *cobra.Command { return newCommand(env, systemDeps()) }
+
+// deps has the functions by which the command uses the system. Tests replace it.
+type deps struct {
+	open   func(ctx context.Context) (kernel, error)
+	ifName func(index uint32) string
+	now    func() time.Time
+	trace  func() (*traceSource, error)
+	// hints returns a channel that receives a value when interfaces or RDMA devices change, until the context ends.
+	hints func(ctx context.Context) <-chan struct{}
+	// tick returns a channel that receives the time every d, and a function that stops this.
+	tick func(d time.Duration) (<-chan time.Time, func())
+	// after returns a channel that receives the time once, after d.
+	after func(d time.Duration) <-chan time.Time
+	// cookie returns that of the network namespace.
+	cookie func() (uint64, error)
+}
+
+// traceSource is a started tracer. lines calls its argument with each line until the context ends; close removes the trace instance.
+type traceSource struct {
+	events []string
+	lines  func(ctx context.Context, line func(string)) error
+	hangup <-chan os.Signal // SIGHUP
+	close  func() error
+}
+
+func systemDeps() deps {
+	return deps{
+		open:   func(ctx context.Context) (kernel, error) { return netlinksmc.NewContext(ctx) },
+		ifName: cli.InterfaceName,
+		now:    time.Now,
+		trace:  startTrace,
+		hints:  hints,
+		tick: func(d time.Duration) (<-chan time.Time, func()) {
+			t := time.NewTicker(d)
+			return t.C, t.Stop
+		},
+		after:  time.After,
+		cookie: cookie,
+	}
+}
+
+// Limits of --interval. With shorter ones, listing would take longer than waiting.
+const (
+	minInterval = 0.1
+	maxInterval = 24 * 60 * 60
+)
+
+func newCommand(env *cli.Env, d deps) *cobra.Command {
+	m := &monitor{env: env, deps: d, printer: printer{env: env, now: d.now}}
+	interval := 1.0
+	cmd := &cobra.Command{
+		Use:                   "monitor [-t] [--json] [--interval SECONDS] [OBJECT]...",
+		Short:                 "Print link groups, links, devices and ports that come and go, and fallbacks",
+		Long:                  long,
+		Example:               example,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return objects, cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			if !(interval >= minInterval && interval <= maxInterval) {
+				return fmt.Errorf("--interval %v: give a number of seconds from %v to %v", interval, minInterval, maxInterval)
+			}
+			var err error
+			m.printer.objects, err = selected(args)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return m.run(cmd.Context(), time.Duration(interval*float64(time.Second)))
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&m.printer.time, "timestamp", "t", false, "begin each line with the time")
+	f.BoolVar(&m.printer.json, "json", false, "print each event as a line of JSON")
+	f.Float64Var(&interval, "interval", interval, "list the objects every `SECONDS`")
+	// This fails only for an option that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions)
+	return cmd
+}
+
+// selected returns the set of the objects that the operands name, all if there is none.
+func selected(args []string) (map[string]bool, error) {
+	set := map[string]bool{}
+	for _, a := range args {
+		if a != "all" && !slices.Contains(objects, a) {
+			return nil, fmt.Errorf("%q is not an object: choose all, %s", a, strings.Join(objects, ", "))
+		}
+		set[a] = true
+	}
+	if len(args) == 0 || set["all"] {
+		for _, o := range objects {
+			set[o] = true
+		}
+	}
+	return set, nil
+}
+
+const long = `Print what happens in the network namespace until interrupted: one line for
+each event. Without OBJECT, all events are printed.
+
+OBJECTS
+  linkgroup  add, delete; change: the arrangement of the links of SMC-R
+  link       of SMC-R: add, delete, up, down; fail, with the cause; not-added: a
+             link that this host has given up
+  device     RDMA and ISM devices that SMC can use: add, delete
+  port       of an RDMA device: add, delete, up, down
+  fallback   tcp: a connection uses TCP, with the reason; the peer's reason and
+             the role, with smckit's module
+  all        all of these
+
+SOURCES
+  The command lists the objects every second (--interval), and at once when an
+  interface or, from Linux 6.13 on, an RDMA device changes. An object that comes
+  and goes between two listings is not seen. Fallbacks and failures of links
+  come from tracepoints of the module, at once, through a trace instance of the
+  command's own, which other users of the tracer do not notice. It is removed at
+  the end; one that a killed command has left is removed by the next.
+
+  Only root may use the tracer. Other users, and modules without tracepoints
+  (before Linux 5.16), get no "fail" and "not-added", and fallbacks come from
+  counters at each listing: the number of connections for each reason. A note on
+  standard error says so.
+
+CAUSES
+  With smckit's module, "fail" has the cause and a detail that docs/smcr.md
+  explains; with a stock module, it has the device only. The detail of
+  "not-added" is an errno, and its cause the step: STEP_1 the server asks,
+  STEP_2 keys are exchanged, STEP_3 the client makes its end of the link.
+
+JSON
+  {"schema": 1, "time", "object", "action", ...}
+  docs/json.md lists all fields. "time" is when the command noticed the event.
+
+EXIT STATUS
+  1    there is no SMC module, or it has been unloaded
+  2    the command line is wrong
+  130  interrupted by SIGINT, 143 by SIGTERM; 1 by SIGHUP`
+
+const example = `  smckit monitor -t
+  smckit monitor link port                        # what the network does
+  smckit monitor --json fallback | jq -r .reason.name`
