@@ -13,6 +13,7 @@ import (
 	"github.com/smckit/smckit/internal/tool/smcconf"
 	"github.com/smckit/smckit/internal/tool/smcdbg"
 	"github.com/smckit/smckit/internal/tool/smcismd"
+	"github.com/smckit/smckit/internal/tool/smcmonitor"
 	"github.com/smckit/smckit/internal/tool/smcpnet"
 	"github.com/smckit/smckit/internal/tool/smcpolicy"
 	"github.com/smckit/smckit/internal/tool/smcrd"
@@ -33,6 +34,7 @@ var commands = []cli.Sub{
 	{Name: "fabrics", Short: "List the fabrics that this host serves to its guests, and their members", Tool: smcismd.ToolFabrics},
 	{Name: "groups", Short: "List link groups, and end them", Tool: smcrd.ToolGroups},
 	{Name: "links", Short: "List the links of SMC-R link groups, and delete them", Tool: smcrd.ToolLinks},
+	{Name: "monitor", Short: "Print link groups, links, devices and ports that come and go, and fallbacks", Tool: smcmonitor.Tool},
 	{Name: "pnet", Short: "Show and change the PNET table", Tool: smcpnet.Tool},
 	{Name: "policy", Short: "Say which sockets of this host use SMC", Tool: smcpolicy.Tool},
 	{Name: "report", Short: "Collect what a bug report needs", Tool: smcdbg.Tool},

@@ -22,15 +22,12 @@ import (
 // toolName is how the command begins its messages.
 const toolName = "smckit monitor"
 
-// Tool is the command by itself. The multi-call command smckit adds NewCommand to its tree.
+// Tool is the command, which smckit has as its own.
 var Tool = cli.Tool{Name: toolName, New: func(env *cli.Env) *cobra.Command {
-	cmd := NewCommand(env)
+	cmd := newCommand(env, systemDeps())
 	cli.AddNetNSFlag(cmd, env)
 	return cmd
 }}
-
-// NewCommand returns the command. Its parent has the option --netns.
-func NewCommand(env *cli.Env) *cobra.Command { return newCommand(env, systemDeps()) }
 
 // deps has the functions by which the command uses the system. Tests replace it.
 type deps struct {

@@ -139,10 +139,14 @@ func (h *harness) run(t *testing.T, args string, script func()) int {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	env := &cli.Env{In: strings.NewReader(""), Out: &h.out, Err: h, Getenv: func(string) string { return "" }}
-	tool := Tool
-	tool.New = func(env *cli.Env) *cobra.Command { return newCommand(env, h.deps()) }
+	monitor := Tool
+	monitor.New = func(env *cli.Env) *cobra.Command { return newCommand(env, h.deps()) }
+	smckit := cli.Tool{
+		Name: "smckit", New: func(*cli.Env) *cobra.Command { return &cobra.Command{Use: "smckit"} },
+		Subs: []cli.Sub{{Name: "monitor", Tool: monitor}},
+	}
 	status := make(chan int)
-	go func() { status <- cli.Run(ctx, tool, env, strings.Fields(args)) }()
+	go func() { status <- cli.Run(ctx, smckit, env, strings.Fields("monitor "+args)) }()
 	if script != nil {
 		script()
 		// The round that is under way ends before this one is taken.
@@ -297,7 +301,7 @@ func TestHangup(t *testing.T) {
 	h := newHarness(empty)
 	h.hangup = make(chan os.Signal, 1)
 	h.hangup <- unix.SIGHUP
-	if status := h.run(t, "", nil); status != 1 || h.removed != 1 || h.err.String() != "smckit monitor: ended by SIGHUP\n" {
+	if status := h.run(t, "", nil); status != 1 || h.removed != 1 || h.err.String() != "smckit: ended by SIGHUP\n" {
 		t.Errorf("status %d, removed %d times: %s", status, h.removed, h.err.String())
 	}
 }
@@ -377,7 +381,7 @@ func TestBad(t *testing.T) {
 		status := h.run(t, args, nil)
 		text := strings.TrimPrefix(h.err.String(), "smckit monitor: note: fallbacks are counted, and causes of failed links are not shown: the tracer cannot be used: "+
 			"the loaded SMC module has no tracepoints (Linux 5.16 and newer have)\n")
-		if status != int(want[0]-'0') || text != "smckit monitor: "+want[2:]+"\n" || h.out.Len() > 0 {
+		if status != int(want[0]-'0') || text != "smckit: "+want[2:]+"\n" || h.out.Len() > 0 {
 			t.Errorf("%s: %d %s", args, status, h.err.String())
 		}
 	}
