@@ -98,6 +98,14 @@ func TestOptional(t *testing.T) {
 	if got, ok := v.Zero.Get(); got != 0 || !ok || !v.Zero.IsSet() || v.Absent.IsSet() {
 		t.Error("set and absent values are mixed up")
 	}
+	w := v
+	w.Zero, w.Absent, w.Null = Optional[uint64]{}, Some(uint64(1)), Some(true)
+	if err := json.Unmarshal([]byte(`{"zero":0,"absent":null,"null":null}`), &w); err != nil || w != v {
+		t.Errorf("decoded: %+v, %v, want %+v", w, err, v)
+	}
+	if err := json.Unmarshal([]byte(`{"zero":"x"}`), &w); err == nil {
+		t.Error("a string was taken for a number")
+	}
 }
 
 func TestCheckEID(t *testing.T) {
