@@ -28,7 +28,10 @@ type Env struct {
 	// success.
 	EnterNetNS func(name string) error
 
-	buf *bufio.Writer
+	buf    *bufio.Writer
+	output *output
+	// schema is the number of the JSON documents that --json asks for, 0 without the option.
+	schema int
 }
 
 // System returns the Env of the running process.
@@ -57,5 +60,6 @@ func (e *Env) Flush() error {
 	if e.buf == nil {
 		return nil
 	}
+	e.output.pending = false
 	return e.buf.Flush()
 }

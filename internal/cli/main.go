@@ -85,10 +85,12 @@ func signalStatus(s syscall.Signal) int { return 128 + int(s) }
 func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	out := env.Out
 	env.buf = bufio.NewWriterSize(out, 64<<10)
-	env.Out = env.buf
+	env.output, env.schema = &output{w: env.buf}, 0
+	env.Out = env.output
 	defer func() { env.Out, env.buf = out, nil }()
 
 	path, err := execute(ctx, t, env, args)
+	reportJSON(t, env, path, args, err)
 	if ferr := env.Flush(); ferr != nil && (err == nil || errors.Is(err, ferr)) {
 		err = fmt.Errorf("cannot write the output: %w", ferr)
 	}

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,23 +13,14 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+	"github.com/smckit/smckit/internal/jsondoc"
 )
 
-// WriteJSON writes v as an indented JSON document with a final newline. By convention v is a struct whose first field is
-// `Schema int` with the tag `json:"schema"`. Fields may be added without a new schema number, but never removed or changed.
-func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
+// WriteJSON writes v as an indented JSON document with a final newline. Commands call Env.WriteJSON.
+func WriteJSON(w io.Writer, v any) error { return jsondoc.Encode(w, v, true) }
 
-// WriteJSONLine writes v as one line of JSON, for continuous output (--watch).
-func WriteJSONLine(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
+// WriteJSONLine writes v as one line of JSON. Commands call Env.WriteJSONLine.
+func WriteJSONLine(w io.Writer, v any) error { return jsondoc.Encode(w, v, false) }
 
 // WriteTable writes rows under header with columns separated by two blanks, no lines, and no blanks at the end of a row, which
 // would wrap as empty lines. It never truncates a cell: the terminal wraps a table that is too wide, so that scripts and users

@@ -17,8 +17,8 @@ type Counters struct {
 		ClientV2 int `json:"client_v2"`
 		ServerV1 int `json:"server_v1"`
 		ServerV2 int `json:"server_v2"`
-	} `json:"connections"` // that are SMC-D, or SMC-R
-	Fallback struct{ Client, Server Fallbacks } `json:"fallback"`
+	} `json:"connection_counts"` // that are SMC-D, or SMC-R
+	Fallback struct{ Client, Server Fallbacks } `json:"fallback_counts"`
 }
 
 // FellBack returns the number of connections that fell back, as clients and as servers.
@@ -29,7 +29,7 @@ type Fallbacks struct {
 	Total   int `json:"total"`
 	Reasons []struct {
 		Name  string `json:"name"`
-		Count int    `json:"count"`
+		Count int    `json:"connections"`
 	} `json:"reasons"`
 }
 

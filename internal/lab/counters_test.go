@@ -4,14 +4,20 @@
 
 package lab
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/smckit/smckit/internal/jsondoc"
+)
 
 // TestParseCounters checks that the names of fields are those of smcd's output.
 func TestParseCounters(t *testing.T) {
-	c, err := parseCounters(`{"schema":1,"technology":"smcd","total_connections":9,
-		"connections":{"total":10,"client_v1":1,"client_v2":2,"server_v1":3,"server_v2":4},
-		"fallback":{"client":{"total":2,"reasons":[]},"server":{"total":3,"reasons":[{"code":1,"name":"PEER_NO_SMC","count":3}]}}}`)
-	if err != nil {
+	const document = `{"schema":2,"transport":"smcd","total_connections":9,
+		"connection_counts":{"total":10,"client_v1":1,"client_v2":2,"server_v1":3,"server_v2":4},
+		"fallback_counts":{"client":{"total":2,"reasons":[]},"server":{"total":3,"reasons":[{"code":"0x03010000","name":"PEER_NO_SMC","connections":3}]}}}`
+	c, err := parseCounters(document)
+	if err := errors.Join(err, jsondoc.Check([]byte(document))); err != nil {
 		t.Fatal(err)
 	}
 	n := c.Connections

@@ -6,6 +6,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"golang.org/x/sys/unix"
 )
 
@@ -205,6 +207,15 @@ func (lt *Test) Must(host, script string) string {
 		lt.t.Fatal(err)
 	}
 	return out
+}
+
+// Document runs a command that prints a JSON document, which must have the keys and types of doc and the values of the vocabulary.
+func (lt *Test) Document(host, script string, doc any) {
+	lt.t.Helper()
+	out := []byte(lt.Must(host, script))
+	if err := errors.Join(jsondoc.Check(out), jsondoc.Decode(out, doc)); err != nil {
+		lt.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
 }
 
 // waiters shows the programs of a guest, each with the kernel functions that it waits in, and the sockets.

@@ -7,14 +7,15 @@
 package check
 
 import (
-	"encoding/json"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/check"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcchk"
 )
 
 // fault is a fault that the test produces, and the conditions that smc_chk must find.
@@ -33,11 +34,7 @@ type fault struct {
 }
 
 // answer is the JSON document of smc_chk.
-type answer struct {
-	Able     bool
-	Live     struct{ Mode, Failure string }
-	Findings []struct{ ID, Severity, Text, Remedy string }
-}
+type answer struct{ smcchk.Document }
 
 func (a *answer) has(id string) bool {
 	for _, f := range a.Findings {
@@ -46,6 +43,14 @@ func (a *answer) has(id string) bool {
 		}
 	}
 	return false
+}
+
+// transport is what the test connection has used, "" if there was none.
+func (a *answer) transport() string {
+	if a.Live == nil {
+		return ""
+	}
+	return a.Live.Transport
 }
 
 // bench is a guest, and the conditions found in it.
@@ -67,7 +72,7 @@ func (b *bench) askOn(t *testing.T, host string, argv []string) *answer {
 	t.Helper()
 	r := b.Run(host, argv...)
 	var a answer
-	if err := json.Unmarshal([]byte(r.Stdout), &a); err != nil || r.Stderr != "" {
+	if err := jsondoc.Decode([]byte(r.Stdout), &a.Document); err != nil || r.Stderr != "" {
 		t.Fatalf("%q: exit status %d, %v\n%s%s", argv, r.Code, err, r.Stdout, r.Stderr)
 	}
 	if a.Able != (r.Code == 0) || r.Code > 1 {

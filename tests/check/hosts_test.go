@@ -30,13 +30,13 @@ func TestHosts(t *testing.T) {
 			server := b.startOn(t, there, "smcss -l | grep -q :37373", "smc_chk", "--server")
 			defer lab.Kill(t, server)
 			able := b.askOn(t, here, []string{"smc_chk", "--json", "--connect", lab.Addr4(0, i)})
-			if !able.Able || able.Live.Mode != "SMC-R" {
+			if !able.Able || able.transport() != "smcr" {
 				t.Errorf("%+v", able)
 			}
 			lt.Must(there, "smcr ueid del "+lab.UEID)
 			defer lt.Must(there, "smcr ueid add "+lab.UEID)
 			unable := b.askOn(t, here, []string{"smc_chk", "--json", "--connect", lab.Addr4(0, i)})
-			if unable.Able || unable.Live.Mode != "TCP" || !unable.has("live-declined-there") {
+			if unable.Able || unable.transport() != "tcp" || !unable.has("live-declined-there") {
 				t.Errorf("%+v", unable)
 			}
 			if there == "b" && !strings.Contains(unable.Findings[0].Text, "(0x03030008 NOUEID)") {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/lab"
 )
 
@@ -101,7 +102,8 @@ func connection(t *testing.T, lt *lab.Test) {
 	t.Run("json", func(t *testing.T) { allJSON(t, lt) })
 }
 
-// allJSON checks of every listing that it is one JSON document with a schema number.
+// allJSON checks of every listing that it is one JSON document whose keys, types and values are those of the vocabulary, and that
+// schema 1 is there, too.
 func allJSON(t *testing.T, lt *lab.Test) {
 	for _, cmd := range []string{
 		"smc_pnet show --json", "smc_rnics --json", "smcss --json -adR", "smcss --json -D", "smcr-stats --json -d",
@@ -109,9 +111,13 @@ func allJSON(t *testing.T, lt *lab.Test) {
 		"smcd info --json", "smcd linkgroup --json", "smcd device --json", "smcd stats --json", "smcd ueid --json", "smcd seid --json",
 	} {
 		r := lt.Run("a", strings.Fields(cmd)...)
-		var doc struct{ Schema int }
-		if err := json.Unmarshal([]byte(r.Stdout), &doc); err != nil || doc.Schema != 1 || r.Code != 0 {
-			t.Errorf("%s: status %d, schema %d, error %v, stderr %q", cmd, r.Code, doc.Schema, err, r.Stderr)
+		if err := jsondoc.Check([]byte(r.Stdout)); err != nil || r.Code != 0 {
+			t.Errorf("%s: status %d, error %v, stderr %q\n%s", cmd, r.Code, err, r.Stderr, r.Stdout)
+		}
+		var old struct{ Schema int }
+		r = lt.Run("a", strings.Fields(strings.Replace(cmd, "--json", "--json=1", 1))...)
+		if err := json.Unmarshal([]byte(r.Stdout), &old); err != nil || old.Schema != jsondoc.Oldest || r.Code != 0 {
+			t.Errorf("%s, schema 1: status %d, schema %d, error %v, stderr %q", cmd, r.Code, old.Schema, err, r.Stderr)
 		}
 	}
 }

@@ -6,7 +6,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
+	"github.com/smckit/smckit/internal/tool/smcss"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,100 +33,25 @@ type act struct {
 	sent, received uint64
 }
 
-// cursor, socket and so on are the checked fields of the JSON documents.
-type cursor struct {
-	Wrap, Count uint64
-}
-
 // position is where in the stream a cursor stands.
-func (c cursor) position() uint64 { return c.Wrap*ring + c.Count }
-
-type endpoint struct {
-	Address string
-	Port    int
-}
-
-type socket struct {
-	State, Mode string
-	Inode       uint64
-	Local, Peer endpoint
-	Shutdown    struct{ Receive, Send bool }
-	Connection  struct {
-		Token       string
-		SndbufBytes uint64 `json:"sndbuf_bytes"`
-		RcvbufBytes uint64 `json:"rcvbuf_bytes"`
-		PeerRcvbuf  uint64 `json:"peer_rcvbuf_bytes"`
-		RxProd      cursor `json:"rx_prod"`
-		RxCons      cursor `json:"rx_cons"`
-		TxProd      cursor `json:"tx_prod"`
-		TxCons      cursor `json:"tx_cons"`
-		TxPrep      cursor `json:"tx_prep"`
-		TxSent      cursor `json:"tx_sent"`
-		TxFin       cursor `json:"tx_fin"`
-		RxConnFlags int    `json:"rx_conn_flags"`
-		TxConnFlags int    `json:"tx_conn_flags"`
-		RxProdFlags int    `json:"rx_prod_flags"`
-		TxProdFlags int    `json:"tx_prod_flags"`
-	}
-	Info struct {
-		Age       float64 `json:"age_seconds"`
-		Sent      *uint64 `json:"bytes_sent"`
-		Acked     *uint64 `json:"bytes_acked"`
-		Received  *uint64 `json:"bytes_received"`
-		Read      *uint64 `json:"bytes_read"`
-		Failovers *uint64
-		TCP       *struct{}
-	}
-	DMB struct {
-		LinkGroup  string `json:"linkgroup_id"`
-		GID        string
-		ExtGID     string `json:"ext_gid"`
-		Token      string
-		PeerGID    string `json:"peer_gid"`
-		PeerExtGID string `json:"peer_ext_gid"`
-		PeerToken  string `json:"peer_token"`
-	}
-}
-
-type linkGroup struct {
-	ID, GID     string
-	PeerGID     string `json:"peer_gid"`
-	ExtGID      string `json:"ext_gid"`
-	PeerExtGID  string `json:"peer_ext_gid"`
-	Connections int
-	CHID        string
-	DMBBytes    uint64 `json:"dmb_bytes"`
-	Peer        struct{ Host, OS, EID string }
-}
-
-type smcdStats struct {
-	Connections struct {
-		Client int `json:"client_v2"`
-		Server int `json:"server_v2"`
-	}
-	Fallback struct{ Client, Server struct{ Total int } }
-	Rx, Tx   struct {
-		Bytes uint64
-		Usage uint64 `json:"buffer_usage_bytes"`
-	}
-}
+func position(c smcss.Cursor) uint64 { return uint64(c.Wrap)*ring + uint64(c.Count) }
 
 // document runs a command with --json.
 func document[T any](t *testing.T, lt *lab.Test, args string) T {
 	t.Helper()
 	var doc T
-	if err := json.Unmarshal([]byte(lt.Must("a", args+" --json")), &doc); err != nil {
-		t.Fatalf("%s: %v", args, err)
-	}
+	lt.Document("a", args+" --json", &doc)
 	return doc
 }
 
-// sockets returns the SMC-D sockets by their own address and their peer's, without the listener.
-func sockets(t *testing.T, lt *lab.Test) map[[2]int]socket {
+// sockets returns the SMC-D connections by their own port and their peer's.
+func sockets(t *testing.T, lt *lab.Test) map[[2]int]smcss.Socket {
 	t.Helper()
-	list := map[[2]int]socket{}
-	for _, s := range document[struct{ Sockets []socket }](t, lt, "smcss -D -d -i").Sockets {
-		list[[2]int{s.Local.Port, s.Peer.Port}] = s
+	list := map[[2]int]smcss.Socket{}
+	for _, s := range document[smcss.Document](t, lt, "smcss -D -d -i").Sockets {
+		if s.Local != nil && s.Peer != nil && s.Conn != nil && s.DMB != nil {
+			list[[2]int{int(s.Local.Port), int(s.Peer.Port)}] = s
+		}
 	}
 	return list
 }
@@ -135,7 +61,7 @@ func sockets(t *testing.T, lt *lab.Test) map[[2]int]socket {
 func smcdViews(t *testing.T, lt *lab.Test) {
 	// An end that waits for its peer to close must not time out before everything is checked, however slow the machine is.
 	lt.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_fin_timeout=600")
-	before := document[smcdStats](t, lt, "smcd -a stats")
+	before := document[smcrd.Stats](t, lt, "smcd -a stats")
 	lt.Must("a", fmt.Sprintf("smcflow states 127.0.0.1:%d >/run/states 2>&1 & echo $! >/run/states.pid", statesPort))
 	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/states"); err != nil {
 		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/states"))
@@ -147,18 +73,18 @@ func smcdViews(t *testing.T, lt *lab.Test) {
 	}
 	t.Run("sockets", func(t *testing.T) { statesSockets(t, acts, sockets(t, lt)) })
 	t.Run("group", func(t *testing.T) { statesGroup(t, lt, 2*len(acts)) })
-	t.Run("stats", func(t *testing.T) { statesStats(t, before, document[smcdStats](t, lt, "smcd -a stats"), acts) })
+	t.Run("stats", func(t *testing.T) { statesStats(t, before, document[smcrd.Stats](t, lt, "smcd -a stats"), acts) })
 	t.Run("text", func(t *testing.T) { statesText(t, lt) })
 
 	lt.Must("a", "kill $(cat /run/states.pid)")
 	if err := lt.Host("a").WaitFor(t.Context(), "! smcss -D | grep -q SMCD.*[0-9a-f]"); err != nil {
 		t.Errorf("%v: %s", err, lt.Must("a", "smcss -aD"))
 	}
-	groups := document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups
-	if len(groups) != 1 || groups[0].Connections != 0 || groups[0].DMBBytes != 0 {
+	groups := document[smcrd.LinkGroupsD](t, lt, "smcd linkgroup").LinkGroups
+	if len(groups) != 1 || groups[0].Conns != 0 || groups[0].DMBBytes.Or(0) != 0 {
 		t.Errorf("after the end: %+v", groups)
 	}
-	if after := document[smcdStats](t, lt, "smcd -a stats"); after.Rx.Usage != 0 || after.Tx.Usage != 0 {
+	if after := document[smcrd.Stats](t, lt, "smcd -a stats"); after.RX.BufferUsage.Or(0) != 0 || after.TX.BufferUsage.Or(0) != 0 {
 		t.Errorf("buffers in use after the end: %+v", after)
 	}
 }
@@ -183,7 +109,7 @@ var ends = map[string][2]struct {
 	state    string
 	shutdown string
 	orphan   bool
-	said     int // the closing flags that it has sent, as in a CDC message
+	said     uint8 // the closing flags that it has sent, as in a CDC message
 }{
 	"idle":    {{"ACTIVE", "", false, 0}, {"ACTIVE", "", false, 0}},
 	"busy":    {{"ACTIVE", "", false, 0}, {"ACTIVE", "", false, 0}},
@@ -192,21 +118,25 @@ var ends = map[string][2]struct {
 	"waiting": {{"ACTIVE", "", false, 0}, {"ACTIVE", "", true, 0}},
 }
 
-func statesSockets(t *testing.T, acts []act, list map[[2]int]socket) {
+func statesSockets(t *testing.T, acts []act, list map[[2]int]smcss.Socket) {
 	tokens := map[string]bool{}
 	for _, a := range acts {
 		client, server := list[[2]int{a.port, statesPort}], list[[2]int{statesPort, a.port}]
-		for i, s := range []socket{client, server} {
+		if client.Conn == nil || server.Conn == nil {
+			t.Errorf("%s: an end is not listed", a.name)
+			continue
+		}
+		for i, s := range []smcss.Socket{client, server} {
 			want := ends[a.name][i]
 			shutdown := map[[2]bool]string{{true, false}: "receive", {false, true}: "send", {true, true}: "both"}[[2]bool{s.Shutdown.Receive, s.Shutdown.Send}]
-			if s.State != want.state || s.Mode != "SMCD" || (s.Inode == 0) != want.orphan || shutdown != want.shutdown ||
-				s.Connection.TxConnFlags != want.said || s.Connection.RxConnFlags != ends[a.name][1-i].said {
+			if s.State != want.state || s.Transport != "smcd" || (s.Inode == 0) != want.orphan || shutdown != want.shutdown ||
+				s.Conn.TxConnFlags != want.said || s.Conn.RxConnFlags != ends[a.name][1-i].said {
 				t.Errorf("%s, end %d: %+v", a.name, i, s)
 			}
-			if tokens[s.Connection.Token] || tokens[s.DMB.Token] {
+			if tokens[s.Conn.Token] || tokens[s.DMB.Token] {
 				t.Errorf("%s, end %d: a token of another connection: %+v", a.name, i, s)
 			}
-			tokens[s.Connection.Token], tokens[s.DMB.Token] = true, true
+			tokens[s.Conn.Token], tokens[s.DMB.Token] = true, true
 		}
 		mirrored(t, a.name, client, server)
 		mirrored(t, a.name, server, client)
@@ -216,12 +146,12 @@ func statesSockets(t *testing.T, acts []act, list map[[2]int]socket) {
 }
 
 // mirrored checks that each end shows the state that the other end reports of itself.
-func mirrored(t *testing.T, name string, s, peer socket) {
-	c, p, d := s.Connection, peer.Connection, s.DMB
-	if d.PeerToken != peer.DMB.Token || d.PeerGID != peer.DMB.GID || d.PeerExtGID != peer.DMB.ExtGID || d.LinkGroup != peer.DMB.LinkGroup {
+func mirrored(t *testing.T, name string, s, peer smcss.Socket) {
+	c, p, d := s.Conn, peer.Conn, s.DMB
+	if d.PeerToken != peer.DMB.Token || d.PeerGID != peer.DMB.GID || d.PeerExtGID != peer.DMB.ExtGID || d.LinkGroupID != peer.DMB.LinkGroupID {
 		t.Errorf("%s: DMBs do not match: %+v and %+v", name, d, peer.DMB)
 	}
-	if c.RcvbufBytes != ring || c.PeerRcvbuf != p.RcvbufBytes || c.SndbufBytes != p.RcvbufBytes {
+	if c.RcvbufBytes != ring || c.PeerRcvbufBytes != p.RcvbufBytes || c.SndbufBytes != p.RcvbufBytes {
 		t.Errorf("%s: buffers do not match: %+v and %+v", name, c, p)
 	}
 	if c.RxProd != p.TxProd || c.RxCons != p.TxCons || c.TxFin != c.RxCons || c.TxSent != c.TxProd || c.TxPrep != c.TxProd {
@@ -230,17 +160,17 @@ func mirrored(t *testing.T, name string, s, peer socket) {
 }
 
 // flowed checks that cursors match the data that the application has sent and received.
-func flowed(t *testing.T, a act, client, server socket) {
+func flowed(t *testing.T, a act, client, server smcss.Socket) {
 	for _, c := range []struct {
 		what      string
 		got, want uint64
 	}{
-		{"sent", client.Connection.TxProd.position(), a.sent},
-		{"arrived", server.Connection.RxProd.position(), a.sent},
-		{"read", server.Connection.TxCons.position(), a.received},
-		{"confirmed", client.Connection.TxFin.position(), a.received},
-		{"sent back", server.Connection.TxProd.position(), 0},
-		{"read back", client.Connection.TxCons.position(), 0},
+		{"sent", position(client.Conn.TxProd), a.sent},
+		{"arrived", position(server.Conn.RxProd), a.sent},
+		{"read", position(server.Conn.TxCons), a.received},
+		{"confirmed", position(client.Conn.TxFin), a.received},
+		{"sent back", position(server.Conn.TxProd), 0},
+		{"read back", position(client.Conn.TxCons), 0},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s up to %d, want %d", a.name, c.what, c.got, c.want)
@@ -249,19 +179,24 @@ func flowed(t *testing.T, a act, client, server socket) {
 }
 
 // progressed checks that the counters of -i match the same data.
-func progressed(t *testing.T, a act, client, server socket) {
-	zero := uint64(0)
+func progressed(t *testing.T, a act, client, server smcss.Socket) {
 	for i, end := range []struct {
-		s                           socket
-		sent, acked, received, read *uint64
-	}{{client, &a.sent, &a.received, &zero, &zero}, {server, &zero, &zero, &a.sent, &a.received}} {
+		s                           smcss.Socket
+		sent, acked, received, read uint64
+	}{{client, a.sent, a.received, 0, 0}, {server, 0, 0, a.sent, a.received}} {
 		got := end.s.Info
-		if diff := cmp.Diff([]*uint64{end.sent, end.acked, end.received, end.read, &zero}, []*uint64{got.Sent, got.Acked, got.Received, got.Read, got.Failovers}); diff != "" {
+		if got == nil {
+			t.Errorf("%s, end %d: no facts", a.name, i)
+			continue
+		}
+		const none = 1 << 63
+		counted := []uint64{got.BytesSent.Or(none), got.BytesAcked.Or(none), got.BytesReceived.Or(none), got.BytesRead.Or(none), got.Failovers.Or(none)}
+		if diff := cmp.Diff([]uint64{end.sent, end.acked, end.received, end.read, 0}, counted); diff != "" {
 			t.Errorf("%s, end %d: %s", a.name, i, diff)
 		}
 		// The program has made all connections before it said so; the guest has been up for less than a day.
-		if got.Age <= 0 || got.Age > 86400 {
-			t.Errorf("%s, end %d: an age of %v s", a.name, i, got.Age)
+		if age := got.AgeSeconds.Or(0); age <= 0 || age > 86400 {
+			t.Errorf("%s, end %d: an age of %v s", a.name, i, age)
 		}
 		// An end that is closed may have no TCP connection any more.
 		if end.s.Inode != 0 && got.TCP == nil {
@@ -272,52 +207,49 @@ func progressed(t *testing.T, a act, client, server socket) {
 
 // statesGroup checks the group and the device of all connections, and the fields of the sockets about them.
 func statesGroup(t *testing.T, lt *lab.Test, conns int) {
-	groups := document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups
+	groups := document[smcrd.LinkGroupsD](t, lt, "smcd linkgroup").LinkGroups
 	if len(groups) != 1 {
 		t.Fatalf("link groups: %+v", groups)
 	}
 	g := groups[0]
 	host := strings.TrimSpace(lt.Must("a", "uname -n"))
-	if g.Connections != conns || g.DMBBytes != uint64(conns)*dmb || g.CHID != "ffff" || g.Peer.Host != host || g.Peer.OS != "LINUX" {
+	if g.Conns != uint32(conns) || g.DMBBytes.Or(0) != uint64(conns)*dmb || g.CHID != "ffff" || g.Peer == nil || g.Peer.Host != host || g.Peer.OS != "LINUX" {
 		t.Errorf("link group of %d connections: %+v", conns, g)
 	}
 	if g.GID != g.PeerGID || g.ExtGID != g.PeerExtGID || g.GID == strings.Repeat("0", 16) {
 		t.Errorf("both ends are on one device: %+v", g)
 	}
 	for _, s := range sockets(t, lt) {
-		if s.DMB.LinkGroup != g.ID || s.DMB.GID != g.GID || s.DMB.ExtGID != g.ExtGID {
+		if s.DMB.LinkGroupID != g.ID || s.DMB.GID != g.GID || s.DMB.ExtGID != g.ExtGID {
 			t.Errorf("%+v is not of %+v", s, g)
 		}
 	}
-	type device struct {
-		PCIID      string `json:"pci_id"`
-		PCHID      string
-		Critical   bool
-		LinkGroups int
+	devices := document[smcrd.Devices](t, lt, "smcd device").Devices
+	if len(devices) != 1 {
+		t.Fatalf("devices: %+v", devices)
 	}
-	devices := document[struct{ Devices []device }](t, lt, "smcd device").Devices
-	if want := (device{"loopback-ism", "ffff", true, 1}); len(devices) != 1 || devices[0] != want {
-		t.Errorf("devices: %+v", devices)
+	if d := devices[0]; d.PCIID != "loopback-ism" || d.PCHID != "ffff" || !d.Critical || d.LinkGroups == nil || *d.LinkGroups != 1 {
+		t.Errorf("device: %+v", d)
 	}
 }
 
-func statesStats(t *testing.T, before, after smcdStats, acts []act) {
+func statesStats(t *testing.T, before, after smcrd.Stats, acts []act) {
 	var sent, received uint64
 	for _, a := range acts {
 		sent += a.sent
 		received += a.received
 	}
-	if after.Tx.Bytes-before.Tx.Bytes != sent || after.Rx.Bytes-before.Rx.Bytes != received {
+	if after.TX.Bytes-before.TX.Bytes != sent || after.RX.Bytes-before.RX.Bytes != received {
 		t.Errorf("sent %d, received %d; counted from %+v to %+v", sent, received, before, after)
 	}
-	if after.Connections.Client-before.Connections.Client != len(acts) || after.Connections.Server-before.Connections.Server != len(acts) {
+	if after.Connections.ClientV2-before.Connections.ClientV2 != uint64(len(acts)) || after.Connections.ServerV2-before.Connections.ServerV2 != uint64(len(acts)) {
 		t.Errorf("%d connections; counted from %+v to %+v", len(acts), before, after)
 	}
-	if after.Fallback != before.Fallback {
+	if after.Fallback.Client.Total != before.Fallback.Client.Total || after.Fallback.Server.Total != before.Fallback.Server.Total {
 		t.Errorf("fallbacks: %+v, then %+v", before, after)
 	}
-	if want := uint64(2*len(acts)) * dmb; after.Rx.Usage != want {
-		t.Errorf("%d bytes of buffers, want %d", after.Rx.Usage, want)
+	if want := uint64(2*len(acts)) * dmb; after.RX.BufferUsage.Or(0) != want {
+		t.Errorf("%d bytes of buffers, want %d", after.RX.BufferUsage.Or(0), want)
 	}
 }
 
@@ -348,7 +280,7 @@ func loopback(t *testing.T, lt *lab.Test) {
 	modes := map[string]string{"off": "TCP", "namespace": "SMCD", "on": "SMCD"}
 	for _, word := range []string{"off", "namespace", "on"} {
 		lt.Must("a", "smcd loopback "+word)
-		if got := document[struct{ Loopback struct{ Connections string } }](t, lt, "smcd loopback").Loopback.Connections; got != word {
+		if got := document[smcrd.Loopback](t, lt, "smcd loopback").Loopback.Scope; got != word {
 			t.Errorf("%s: shown is %q", word, got)
 		}
 		sink, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "127.0.0.1:5010"}})
@@ -392,7 +324,7 @@ func deleteGroup(t *testing.T, lt *lab.Test) {
 	if err := lt.Host("a").WaitFor(t.Context(), active); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups {
+	for _, g := range document[smcrd.LinkGroupsD](t, lt, "smcd linkgroup").LinkGroups {
 		r := lt.Run("a", "setpriv", "--reuid=65534", "--clear-groups", "smcd", "linkgroup", "delete", g.ID)
 		if r.Code != 1 || !strings.Contains(r.Stderr, "permission denied: run as root") {
 			t.Errorf("as nobody: %+v", r)

@@ -7,7 +7,6 @@ package ism
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 	"golang.org/x/sys/unix"
 )
 
@@ -158,7 +158,7 @@ func killed(t *testing.T, lt *lab.Test) {
 // nothingUsed waits until a host has no DMBs.
 func nothingUsed(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
-	if err := lt.Host(host).WaitFor(t.Context(), `smc_policy memory --json | tr -d ' \n' | grep -q '"host":{.*"dmbs":0,'`); err != nil {
+	if err := lt.Host(host).WaitFor(t.Context(), `smc_policy memory --json | tr -d ' \n' | grep -q '"host":{.*"dmb_bytes":0,'`); err != nil {
 		t.Errorf("%v\n%s", err, lt.Must(host, "smc_policy memory"))
 	}
 }
@@ -168,32 +168,26 @@ func device(lt *lab.Test, host string) string {
 	return strings.TrimSpace(lt.Must(host, "cd "+driver+"; echo 0000:*"))
 }
 
-// shownDevice and shownGroup are what smcd prints as JSON, without the underscores in names.
-type (
-	shownDevice struct{ PCIID, Type, Vendor, Device, PCHID string }
-	shownGroup  struct{ GID, ExtGID, PeerGID, PeerExtGID, CHID string }
-)
-
 // listed checks what the commands show of the devices, and of a link group of both hosts.
 func listed(t *testing.T, lt *lab.Test) {
 	address, echo := serve(lt, "echo", 5008)
 	defer lab.Kill(t, echo)
 	p := keep(t, lt, address, 1)
-	var groups [2]shownGroup
+	var groups [2]smcrd.LinkGroupD
 	for i, host := range []string{"a", "b"} {
-		var devices struct{ Devices []shownDevice }
-		decode(t, lt, host, "smcd device --json", &devices)
+		var devices smcrd.Devices
+		lt.Document(host, "smcd device --json", &devices)
 		pci := device(lt, host)
-		j := slices.IndexFunc(devices.Devices, func(d shownDevice) bool { return d.PCIID == pci })
+		j := slices.IndexFunc(devices.Devices, func(d smcrd.Device) bool { return d.PCIID == pci })
 		if j < 0 {
 			t.Fatalf("host %s lists %+v", host, devices)
 		}
 		d := devices.Devices[j]
-		if d.Type != "1110" || d.Vendor != "0x1af4" || d.Device != "0x1110" || d.PCHID < "ff00" || d.PCHID > "fffe" {
+		if d.Type != "1110" || d.Vendor != "1af4" || d.Device != "1110" || d.PCHID < "ff00" || d.PCHID > "fffe" {
 			t.Errorf("host %s lists %+v", host, d)
 		}
-		var all struct{ LinkGroups []shownGroup }
-		decode(t, lt, host, "smcd linkgroup --json", &all)
+		var all smcrd.LinkGroupsD
+		lt.Document(host, "smcd linkgroup --json", &all)
 		if len(all.LinkGroups) != 1 || all.LinkGroups[0].CHID != d.PCHID {
 			t.Fatalf("host %s has link groups %+v", host, all)
 		}
@@ -207,15 +201,6 @@ func listed(t *testing.T, lt *lab.Test) {
 		t.Errorf("GIDs of a: %+v, of b: %+v", a, b)
 	}
 	lab.Stop(t, p)
-}
-
-// decode runs a command that prints JSON. Fields are matched without the underscores of their names.
-func decode(t *testing.T, lt *lab.Test, host, cmd string, v any) {
-	t.Helper()
-	text := lt.Must(host, cmd)
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(text, "_", "")), v); err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, text)
-	}
 }
 
 // pnetID attaches the client's device to a physical network: it is used as long as an interface is attached to that, too.
@@ -302,7 +287,7 @@ func unusedExplained(t *testing.T, lt *lab.Test, host, pci string) {
 	if r.Code != 0 || !strings.Contains(r.Stdout, " -    ivshmem  "+pci) || !strings.Contains(r.Stderr, pci+" has no driver") {
 		t.Errorf("host %s: %+v", host, r)
 	}
-	if shown := lt.Must(host, "smc_rnics --json "+pci+" | tr -d ' \n'"); !strings.Contains(shown, `"ivshmem":{"size_bytes":67108864,"vectors":2,"fabric":true}`) {
+	if shown := lt.Must(host, "smc_rnics --json "+pci+" | tr -d ' \n'"); !strings.Contains(shown, `"ivshmem":{"size_bytes":67108864,"vectors":2,"is_fabric":true}`) {
 		t.Errorf("host %s: %s", host, shown)
 	}
 	if found := lt.Must(host, "smc_chk --json || true"); !strings.Contains(found, `"fabric-unused"`) {

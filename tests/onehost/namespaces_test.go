@@ -5,13 +5,13 @@
 package onehost
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 )
 
 // addresses are those of the host and of two containers on one segment.
@@ -62,15 +62,11 @@ func (p pair) open(t *testing.T, lt *lab.Test) (echo, kept *lab.Process) {
 // connsIn returns the numbers of connections of the groups in use that a namespace sees, in ascending order.
 func connsIn(t *testing.T, lt *lab.Test, namespace string) (conns []int) {
 	t.Helper()
-	var answer struct {
-		Linkgroups []struct{ Connections int }
-	}
-	if err := json.Unmarshal([]byte(lt.Must("a", strings.Join(lab.InNamespace(namespace, "smcd", "linkgroup", "--json"), " "))), &answer); err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range answer.Linkgroups {
-		if g.Connections > 0 {
-			conns = append(conns, g.Connections)
+	var answer smcrd.LinkGroupsD
+	lt.Document("a", strings.Join(lab.InNamespace(namespace, "smcd", "linkgroup", "--json"), " "), &answer)
+	for _, g := range answer.LinkGroups {
+		if g.Conns > 0 {
+			conns = append(conns, int(g.Conns))
 		}
 	}
 	slices.Sort(conns)

@@ -7,13 +7,14 @@ package peer_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
@@ -222,16 +223,12 @@ func setBuffers(t *testing.T, size string) {
 // ringBytes is the size of the send buffers of all groups.
 func ringBytes(t *testing.T) (sum int) {
 	t.Helper()
-	var answer struct {
-		Linkgroups []struct {
-			Sndbuf int `json:"sndbuf_bytes"`
-		}
-	}
-	if err := json.Unmarshal([]byte(guest.Run(t, "smcr linkgroup link-show --json")), &answer); err != nil {
+	var answer smcrd.LinkGroupsR
+	if err := jsondoc.Decode([]byte(guest.Run(t, "smcr linkgroup link-show --json")), &answer); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range answer.Linkgroups {
-		sum += g.Sndbuf
+	for _, g := range answer.LinkGroups {
+		sum += int(g.SndbufBytes.Or(0))
 	}
 	return sum
 }

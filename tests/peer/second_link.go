@@ -7,13 +7,14 @@ package peer
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os/exec"
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 	"github.com/smckit/smckit/tests/guest"
 )
 
@@ -259,23 +260,16 @@ func (g *LinkGroup) AddSecondLink(ctx context.Context) error {
 // to CONFIRM LINK, and a link has its place for a moment after it has been deleted.
 func (g *LinkGroup) AwaitLinks(ctx context.Context, want int) error {
 	for {
-		var answer struct {
-			Linkgroups []struct {
-				Links []struct {
-					State   string
-					PeerGID string `json:"peer_gid"`
-				}
-			}
-		}
+		var answer smcrd.LinkGroupsR
 		out, err := exec.CommandContext(ctx, "smcr", "linkgroup", "link-show", "--json").Output()
 		if err == nil {
-			err = json.Unmarshal(out, &answer)
+			err = jsondoc.Decode(out, &answer)
 		}
 		if err != nil {
 			return fmt.Errorf("smcr: %w", err)
 		}
 		listed, active := 0, 0
-		for _, group := range answer.Linkgroups {
+		for _, group := range answer.LinkGroups {
 			for _, l := range group.Links {
 				addr, err := netip.ParseAddr(l.PeerGID)
 				if err != nil || (addr.Unmap() != g.Addr && addr.Unmap() != g.SecondAddr) {

@@ -5,12 +5,12 @@
 package programs
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcpolicy"
 )
 
 // TestContainers runs containers of podman, with nothing but a static busybox in them. Rules of the host for control groups have their
@@ -89,23 +89,13 @@ func (h *containerHost) fetch(t *testing.T, network, group, addr string) {
 }
 
 // rule returns the counters of the first rule of a host.
-func (h *containerHost) rule(t *testing.T, host string) (c struct {
-	SMC   int `json:"connections_smc"`
-	TCP   int `json:"connections_tcp"`
-	Bytes int `json:"bytes"`
-},
-) {
+func (h *containerHost) rule(t *testing.T, host string) smcpolicy.Rule {
 	t.Helper()
-	var list struct {
-		Rules []json.RawMessage `json:"rules"`
+	var list smcpolicy.Rules
+	if h.Document(host, "smc_policy --json", &list); len(list.Rules) == 0 {
+		t.Fatalf("host %s has no rules", host)
 	}
-	if err := json.Unmarshal([]byte(h.Must(host, "smc_policy --json")), &list); err != nil || len(list.Rules) == 0 {
-		t.Fatalf("host %s has %d rules, %v", host, len(list.Rules), err)
-	}
-	if err := json.Unmarshal(list.Rules[0], &c); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return list.Rules[0]
 }
 
 // serve is the command of a web server.
@@ -177,12 +167,8 @@ func (h *containerHost) memory(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.fetch(t, "web", "/web", addr)
-	var memory struct {
-		Namespace struct{ Ceiling, Highest, Refused int }
-	}
-	if err := json.Unmarshal([]byte(h.Must("a", "smc_policy -N server memory --json")), &memory); err != nil {
-		t.Fatal(err)
-	}
+	var memory smcpolicy.Memory
+	h.Document("a", "smc_policy -N server memory --json", &memory)
 	if m := memory.Namespace; m.Ceiling != ceiling || m.Highest == 0 || m.Highest > ceiling || m.Refused == 0 || m.Refused > conns {
 		t.Errorf("under a ceiling of %d bytes: %+v", ceiling, m)
 	}

@@ -5,26 +5,19 @@
 package smcr
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 )
 
 // groupsOf are the identifiers of a host's link groups, as smcr shows them.
 func groupsOf(t *testing.T, lt *lab.Test, host string) []string {
 	t.Helper()
-	var doc struct {
-		LinkGroups []struct {
-			ID          string `json:"id"`
-			Connections int    `json:"connections"`
-		} `json:"linkgroups"`
-	}
-	if err := json.Unmarshal([]byte(lt.Must(host, "smcr linkgroup --json")), &doc); err != nil {
-		t.Fatal(err)
-	}
+	var doc smcrd.LinkGroupsR
+	lt.Document(host, "smcr linkgroup --json", &doc)
 	var ids []string
 	for _, g := range doc.LinkGroups {
 		ids = append(ids, g.ID)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 )
 
 // TestInterfaces has connections leave through interfaces on top of or below an adapter's own, and from network namespaces.
@@ -55,13 +56,13 @@ func vlan(t *testing.T, lt *lab.Test) {
 	defer lab.Kill(t, lt.Serve("b", "", "echo", "10.5.0.2:5041"))
 	works(t, lt, "10.5.0.2:5041")
 	for _, host := range []string{"a", "b"} {
-		var answer struct{ Linkgroups []group }
-		runJSON(t, lt, host, "smcr linkgroup link-show --json", &answer)
-		vlans := map[int]int{}
-		for _, g := range answer.Linkgroups {
+		var answer smcrd.LinkGroupsR
+		lt.Document(host, "smcr linkgroup link-show --json", &answer)
+		vlans := map[uint8]int{}
+		for _, g := range answer.LinkGroups {
 			vlans[g.VLAN]++
 		}
-		if len(answer.Linkgroups) != 2 || vlans[0] != 1 || vlans[5] != 1 {
+		if len(answer.LinkGroups) != 2 || vlans[0] != 1 || vlans[5] != 1 {
 			t.Errorf("host %s: not one group for each network: %+v", host, answer)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcss"
 )
 
 // largeBuffers has a group's first connections, as many as the setting says, use four times the buffers. When such a
@@ -58,10 +59,12 @@ func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 // bufferSizes are the buffer sizes of a host's connections, in bytes and ascending.
 func bufferSizes(t *testing.T, lt *lab.Test, host string) (snd, rcv []int) {
 	t.Helper()
-	var answer struct{ Sockets []socket }
-	runJSON(t, lt, host, "smcss -d --state active --json", &answer)
+	var answer smcss.Document
+	lt.Document(host, "smcss -d --state active --json", &answer)
 	for _, s := range answer.Sockets {
-		snd, rcv = append(snd, s.Connection.Sndbuf), append(rcv, s.Connection.Rcvbuf)
+		if s.Conn != nil {
+			snd, rcv = append(snd, int(s.Conn.SndbufBytes)), append(rcv, int(s.Conn.RcvbufBytes))
+		}
 	}
 	slices.Sort(snd)
 	slices.Sort(rcv)

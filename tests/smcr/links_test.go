@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 )
 
 // TestLinks has hosts with two adapters in one physical network: link groups get a second link, and between two hosts with our
@@ -123,14 +124,14 @@ func linkAdded(t *testing.T, lt *lab.Test) {
 	more := keepIn(t, lt, "", address, 4)
 	defer lab.Kill(t, more)
 	for _, host := range []string{"a", "b"} {
-		var answer struct{ Linkgroups []group }
-		runJSON(t, lt, host, "smcr linkgroup link-show --json", &answer)
-		if len(answer.Linkgroups) != 1 || answer.Linkgroups[0].Type != "SYM" || len(answer.Linkgroups[0].Links) != 2 {
-			t.Fatalf("host %s: %+v", host, answer.Linkgroups)
+		var answer smcrd.LinkGroupsR
+		lt.Document(host, "smcr linkgroup link-show --json", &answer)
+		if len(answer.LinkGroups) != 1 || answer.LinkGroups[0].Type != "SYM" || len(answer.LinkGroups[0].Links) != 2 {
+			t.Fatalf("host %s: %+v", host, answer.LinkGroups)
 		}
-		for _, l := range answer.Linkgroups[0].Links {
-			if l.State != "LINK_ACTIVE" || l.Connections < 2 {
-				t.Errorf("host %s: %+v", host, answer.Linkgroups[0].Links)
+		for _, l := range answer.LinkGroups[0].Links {
+			if l.State != "LINK_ACTIVE" || l.Conns < 2 {
+				t.Errorf("host %s: %+v", host, answer.LinkGroups[0].Links)
 			}
 		}
 	}
@@ -154,10 +155,10 @@ func joinsByOtherInterface(t *testing.T, lt *lab.Test) {
 // groupIn wants a host to have one group, with a number of connections.
 func groupIn(t *testing.T, lt *lab.Test, host string, conns int) {
 	t.Helper()
-	var answer struct{ Linkgroups []group }
-	runJSON(t, lt, host, "smcr linkgroup link-show --json", &answer)
-	if len(answer.Linkgroups) != 1 || answer.Linkgroups[0].Connections != conns {
-		t.Errorf("host %s: not one group with %d connections: %+v", host, conns, answer.Linkgroups)
+	var answer smcrd.LinkGroupsR
+	lt.Document(host, "smcr linkgroup link-show --json", &answer)
+	if len(answer.LinkGroups) != 1 || answer.LinkGroups[0].Conns != uint32(conns) {
+		t.Errorf("host %s: not one group with %d connections: %+v", host, conns, answer.LinkGroups)
 	}
 }
 
@@ -369,16 +370,10 @@ func linkDeleted(t *testing.T, lt *lab.Test) {
 // that have moved. A connection that is over may not have moved: its peer has given its RMB to another.
 func linksCounted(t *testing.T, lt *lab.Test) {
 	for _, host := range []string{"a", "b"} {
-		var stats struct {
-			Links struct {
-				Added      int
-				ConnsMoved int `json:"connections_moved"`
-				Lost       map[string]int
-			}
-		}
-		runJSON(t, lt, host, "smcr -a stats --json", &stats)
+		var stats smcrd.Stats
+		lt.Document(host, "smcr -a stats --json", &stats)
 		l := stats.Links
-		if l.Added < 5 || l.ConnsMoved == 0 || l.Lost["no_port"] == 0 || l.Lost["operator"] != 1 || l.Lost["deleted"] == 0 {
+		if l == nil || l.Added < 5 || l.ConnsMoved == 0 || l.Lost.NoPort == 0 || l.Lost.Operator != 1 || l.Lost.Deleted == 0 {
 			t.Errorf("host %s: %+v", host, l)
 		}
 	}

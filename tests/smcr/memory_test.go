@@ -5,13 +5,13 @@
 package smcr
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcpolicy"
 )
 
 // memoryCeiling sets a ceiling on each host with our module in turn, and makes more connections than fit below it: all work, those that
@@ -41,16 +41,10 @@ func memoryCeilingOn(t *testing.T, lt *lab.Test, host, other string) {
 			t.Fatal(err)
 		}
 	}
-	var m struct {
-		Namespace, Host struct {
-			Reserved, RMBs, Queues, Refused int
-			SendRings                       int `json:"send_rings"`
-		}
-	}
-	if err := json.Unmarshal([]byte(lt.Must(host, "smc_policy memory --json")), &m); err != nil {
-		t.Fatal(err)
-	}
-	if n := m.Namespace; n.Reserved > limit || n.Reserved < limit/2 || n.RMBs == 0 || n.SendRings == 0 || n.Refused == 0 || m.Host.Queues == 0 {
+	var m smcpolicy.Memory
+	lt.Document(host, "smc_policy memory --json", &m)
+	if n := m.Namespace; n.Reserved > limit || n.Reserved < limit/2 || n.RMBs == 0 || n.SendRings == 0 || n.Refused == 0 ||
+		m.Host == nil || m.Host.Queues == nil || *m.Host.Queues == 0 {
 		t.Errorf("memory under a ceiling of %d: %+v", limit, m)
 	}
 	smcr, err := strconv.Atoi(strings.TrimSpace(lt.Must("a", "smcss --state active --port 5071 | grep -c SMCR")))
@@ -66,7 +60,7 @@ func memoryCeilingOn(t *testing.T, lt *lab.Test, host, other string) {
 // awaitNoMemory waits until connections of a host have no memory any more.
 func awaitNoMemory(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
-	gone := `smc_policy memory --json | tr -d '[:space:]' | grep -q '"namespace":{"ceiling":0,"reserved":0,'`
+	gone := `smc_policy memory --json | tr -d '[:space:]' | grep -q '"namespace":{"ceiling_bytes":0,"reserved_bytes":0,'`
 	if err := lt.Host(host).WaitFor(t.Context(), gone); err != nil {
 		t.Fatalf("memory is left: %v: %s", err, lt.Must(host, "smc_policy memory"))
 	}

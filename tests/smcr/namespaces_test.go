@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcrd"
 )
 
 // containers are the namespaces that connections come from: the host's own, and two more. The number is the last byte of the
@@ -61,27 +62,27 @@ func keepIn(t *testing.T, lt *lab.Test, namespace, address string, n int) *lab.P
 // groupsIn checks how many connections a namespace sees in the one group that it sees in use.
 func groupsIn(t *testing.T, lt *lab.Test, host, namespace string, want int) {
 	t.Helper()
-	var answer struct{ Linkgroups []group }
-	runJSON(t, lt, host, strings.Join(lab.InNamespace(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
+	var answer smcrd.LinkGroupsR
+	lt.Document(host, strings.Join(lab.InNamespace(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
 	var used []group
-	for _, g := range answer.Linkgroups {
-		if g.Connections > 0 {
+	for _, g := range answer.LinkGroups {
+		if g.Conns > 0 {
 			used = append(used, g)
 		}
 	}
-	if len(used) != 1 || used[0].Connections != want || len(used[0].Links) != 1 || used[0].Links[0].Connections != want ||
-		used[0].RMB < want*16384 {
-		t.Errorf("host %s, namespace %q sees %+v, want one group with %d connections", host, namespace, answer.Linkgroups, want)
+	if len(used) != 1 || used[0].Conns != uint32(want) || len(used[0].Links) != 1 || used[0].Links[0].Conns != uint32(want) ||
+		used[0].RMBBytes.Or(0) < uint64(want)*16384 {
+		t.Errorf("host %s, namespace %q sees %+v, want one group with %d connections", host, namespace, answer.LinkGroups, want)
 	}
 }
 
 // noGroupsIn checks that a namespace without connections sees no group.
 func noGroupsIn(t *testing.T, lt *lab.Test, host, namespace string) {
 	t.Helper()
-	var answer struct{ Linkgroups []group }
-	runJSON(t, lt, host, "smcr -N "+namespace+" linkgroup --json", &answer)
-	if len(answer.Linkgroups) != 0 {
-		t.Errorf("host %s, namespace %q: sees groups of others: %+v", host, namespace, answer.Linkgroups)
+	var answer smcrd.LinkGroupsR
+	lt.Document(host, "smcr -N "+namespace+" linkgroup --json", &answer)
+	if len(answer.LinkGroups) != 0 {
+		t.Errorf("host %s, namespace %q: sees groups of others: %+v", host, namespace, answer.LinkGroups)
 	}
 }
 

@@ -76,7 +76,7 @@ func checkSMCR(t *testing.T, lt *lab.Test) {
 	if r := lt.Run("a", "smcss", "-D"); strings.Count(r.Stdout, "\n") != 1 {
 		t.Errorf("smcss -D lists SMC-R: %s", r.Stdout)
 	}
-	for _, want := range []string{`"mode": "SMCR"`, `"role": "CLNT"`, `"sndbuf_bytes": `, `"name": "smcflow"`} {
+	for _, want := range []string{`"transport": "smcr"`, `"role": "client"`, `"sndbuf_bytes": `, `"process": "smcflow"`} {
 		if r := lt.Run("a", "smcss", "--json", "-dp"); !strings.Contains(r.Stdout, want) {
 			t.Errorf("smcss --json -dp: no %s: %s", want, r.Stdout)
 		}

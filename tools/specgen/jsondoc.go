@@ -18,16 +18,27 @@ import (
 const jsonDocument = "docs/json.md"
 
 // jsonDocs writes the tables of docs/json.md. What a command prints as JSON is declared by Go types alone: each table has a
-// mark with the package and the type, and has the keys, types and comments of its fields.
+// mark with the package and the type, and has the keys and types of its fields. Their meaning is that of the vocabulary, and what
+// the comment of the field adds.
 func jsonDocs(t *tree) error {
+	words, err := loadVocabulary(t)
+	if err != nil {
+		return err
+	}
+	if err := words.write(t); err != nil {
+		return err
+	}
 	text, err := t.read(jsonDocument)
 	if err != nil {
 		return err
 	}
-	mark := regexp.MustCompile(`<!-- generated: (internal/tool/\w+) (\w+) -->`)
+	mark := regexp.MustCompile(`<!-- generated: (internal/[\w/]+) (\w+) -->`)
 	all := packages{t: t, types: map[string]*ast.StructType{}}
+	if err := all.allDescribed(string(text)); err != nil {
+		return err
+	}
 	for _, m := range mark.FindAllStringSubmatch(string(text), -1) {
-		table := jsonTable{packages: &all, seen: map[string]string{}}
+		table := jsonTable{packages: &all, words: words, seen: map[string]string{}}
 		table.line("\n| field | type | meaning |\n|---|---|---|")
 		if err := table.fields(m[1], m[2], ""); err != nil {
 			return fmt.Errorf("%s: %w", jsonDocument, err)
@@ -37,7 +48,10 @@ func jsonDocs(t *tree) error {
 			return err
 		}
 	}
-	return nil
+	if err := words.writeChanges(t); err != nil {
+		return err
+	}
+	return words.unused()
 }
 
 // packages are the types of Go packages that were looked into, as in "internal/tool/smcss jsonSocket".
@@ -88,11 +102,38 @@ func (p *packages) find(dir, name string) (*ast.StructType, error) {
 	return p.types[dir+" "+name], nil
 }
 
+// allDescribed checks that text has a mark for each type that is a document: a struct with the key schema.
+func (p *packages) allDescribed(text string) error {
+	dirs, err := filepath.Glob(filepath.Join(p.t.root, "internal/tool/*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(dirs, filepath.Join(p.t.root, "internal/cli")) {
+		rel, err := filepath.Rel(p.t.root, dir)
+		if err != nil {
+			return err
+		}
+		if _, err := p.find(rel, ""); err != nil {
+			return err
+		}
+	}
+	for name, st := range p.types {
+		if st == nil || len(st.Fields.List) == 0 || st.Fields.List[0].Tag == nil || st.Fields.List[0].Tag.Value != "`json:\"schema\"`" {
+			continue
+		}
+		if !strings.Contains(text, "<!-- generated: "+name+" -->") {
+			return fmt.Errorf("%s has no table of %s", jsonDocument, name)
+		}
+	}
+	return nil
+}
+
 // jsonTable is one table.
 type jsonTable struct {
 	*packages
 	writer
-	seen map[string]string // the path at which a type stands first
+	words *vocabulary
+	seen  map[string]string // the path at which a type stands first
 }
 
 // fields writes the rows of a type whose path begins with prefix.
@@ -119,6 +160,7 @@ func (w *jsonTable) fields(dir, name, prefix string) error {
 		if key == "-" || key == "" {
 			continue
 		}
+		w.words.changed(dir, key, reflect.StructTag(tag).Get("schema1"))
 		if err := w.field(dir, f, prefix+key, options != ""); err != nil {
 			return err
 		}
@@ -128,7 +170,7 @@ func (w *jsonTable) fields(dir, name, prefix string) error {
 
 // embedded writes the rows of a type whose fields are those of the type that embeds it.
 func (w *jsonTable) embedded(dir string, typ ast.Expr, prefix string) error {
-	at, name := named(dir, typ)
+	at, name := w.named(dir, typ)
 	if name == "" {
 		return nil
 	}
@@ -148,7 +190,7 @@ func (w *jsonTable) field(dir string, f *ast.Field, path string, optional bool) 
 			break
 		}
 	}
-	at, name := named(dir, typ)
+	at, name := w.named(dir, typ)
 	st, err := w.find(at, name)
 	if err != nil {
 		return err
@@ -161,12 +203,18 @@ func (w *jsonTable) field(dir string, f *ast.Field, path string, optional bool) 
 		word = "list of " + plural[word]
 		path += "[]"
 	}
-	if _, pointer := f.Type.(*ast.StarExpr); optional {
-		word += "?"
-	} else if pointer {
-		word += " or null"
+	doc, err := w.words.use(path, word)
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
-	doc := comment(f)
+	if optional {
+		word += "?"
+	} else if _, pointer := f.Type.(*ast.StarExpr); pointer {
+		return fmt.Errorf("%s: %s may be null: leave it out instead, with omitzero", dir, path)
+	}
+	if more := comment(f); more != "" {
+		doc += "; " + more
+	}
 	first, again := w.seen[at+" "+name]
 	if st != nil && again {
 		doc = strings.TrimPrefix(doc+"; as `"+first+"`", "; ")
@@ -180,14 +228,20 @@ func (w *jsonTable) field(dir string, f *ast.Field, path string, optional bool) 
 }
 
 // named returns the package and name of a type, or no name for a type without one.
-func named(dir string, typ ast.Expr) (at, name string) {
+func (p *packages) named(dir string, typ ast.Expr) (at, name string) {
 	switch x := typ.(type) {
 	case *ast.Ident:
 		return dir, x.Name
 	case *ast.SelectorExpr:
-		if pkg, ok := x.X.(*ast.Ident); ok {
-			return "internal/tool/" + pkg.Name, x.Sel.Name
+		pkg, ok := x.X.(*ast.Ident)
+		if !ok {
+			break
 		}
+		at = "internal/" + pkg.Name
+		if _, err := os.Stat(filepath.Join(p.t.root, at)); err != nil {
+			at = "internal/tool/" + pkg.Name
+		}
+		return at, x.Sel.Name
 	}
 	return dir, ""
 }

@@ -15,7 +15,7 @@ from ansible.module_utils.common.text.converters import to_bytes, to_native
 EXTRA_DIRS = ['/usr/local/bin']
 
 # The documents that these modules read. Fields may be added to them, none is removed or changes its meaning.
-SCHEMA = 1
+SCHEMA = 2
 
 
 def tool_path(module, tool):
@@ -46,6 +46,13 @@ def parse(module, tool, out, err):
             msg='%s did not print a document of schema %d: its version does not fit that of the collection' % (tool, SCHEMA),
             rc=0, stdout=out, stderr=err)
     return document
+
+
+def system_eid(document):
+    """Returns the system EID and whether it is used, None if the host has none."""
+    if 'seid' not in document:
+        return None
+    return {'eid': document['seid'], 'enabled': document['enabled']}
 
 
 def run(module, tool, args, data=None):

@@ -159,7 +159,9 @@ class Facts(object):
 
     def eids(self):
         facts = some(self.ask('smcr', 'ueid', 'show'), ueids='ueids')
-        facts.update(some(self.ask('smcd', 'seid', 'show'), seid='seid'))
+        seid = smckit.system_eid(self.ask('smcd', 'seid', 'show'))
+        if seid is not None:
+            facts['seid'] = seid
         return facts
 
     def linkgroups(self):
@@ -173,7 +175,7 @@ class Facts(object):
         found = {}
         for tool in ('smcr', 'smcd'):
             document = self.ask(tool, *args)
-            for key in ('schema', 'technology'):
+            for key in ('schema', 'transport'):
                 document.pop(key, None)
             if document:
                 found[tool] = document[field] if field else document

@@ -226,8 +226,8 @@ class Changes(object):
         self.before, self.after = None, None
 
     def add(self, document):
-        self.added += [e for e in document['added'] if e not in self.added]
-        self.removed += [e for e in document['removed'] if e not in self.removed]
+        self.added += [e for e in document['entries_added'] if e not in self.added]
+        self.removed += [e for e in document['entries_removed'] if e not in self.removed]
         before, after = (document['diff'][k].splitlines() for k in ('before', 'after'))
         if self.before is None:
             self.before, self.after = before, list(before)

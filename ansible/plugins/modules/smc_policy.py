@@ -180,7 +180,7 @@ def change(module, result):
         return
     document, remarks = smckit.call(module, TOOL, *wish)
     smckit.warn(module, remarks)
-    result.update(changed=document['changed'], added=document['added'], removed=document['removed'])
+    result.update(changed=document['changed'], added=document['rules_added'], removed=document['rules_removed'])
     if module._diff:
         result['diff'] = dict(document['diff'], before_header='rules', after_header='rules')
 

@@ -123,7 +123,7 @@ def user_eids(module):
 
 def system_eid(module):
     """Returns the system EID, None if the host has none."""
-    return smckit.call(module, 'smcd', ['seid', 'show'])[0].get('seid')
+    return smckit.system_eid(smckit.call(module, 'smcd', ['seid', 'show'])[0])
 
 
 def unique(names):

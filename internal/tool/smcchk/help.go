@@ -21,8 +21,8 @@ Any user may run smc_chk. Only root can read packet filters and IPsec policies.
 The kernel loads the module if it can, as for any program that uses AF_SMC.
 
 JSON
-  {"schema": 1, "able", "kernel", "module", "transports", "path", "live",
-  "findings", "unknown"}
+  {"schema": 2, "able", "kernel_release", "module", "transports", "path", "live",
+  "findings", "unknown_facts"}
 
 EXIT STATUS
   0  SMC is possible, or was used
@@ -46,4 +46,4 @@ const example = `  # can this host use SMC?
   smc_chk --pnetid eth0
 
   # the errors, for a program
-  smc_chk --json | jq -r '.findings[] | select(.severity == "error") | .id'`
+  smc_chk --json | jq -r '.findings[] | select(.severity == "error") | .condition'`

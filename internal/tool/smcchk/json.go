@@ -3,24 +3,21 @@
 package smcchk
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/smckit/smckit/pkg/ism"
-	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/internal/jsondoc"
 )
-
-// schema is the number of the JSON documents here.
-const schema = 1
 
 // document is the answer as JSON.
 type document struct {
-	Schema int `json:"schema"`
-	// whether SMC is possible, or was used: exit status 0
-	Able bool `json:"able"`
-	// release of the kernel
-	Kernel string     `json:"kernel"`
+	Schema int        `json:"schema"`
+	Able   bool       `json:"able"`
+	Kernel string     `json:"kernel_release" schema1:"kernel"`
 	Module moduleJSON `json:"module"`
-	// transports that the configuration allows: for connections to the peer with `-C`, or else for all
+	// that the configuration allows: for connections to the peer with `-C`, or else for all
 	Transports []transportJSON `json:"transports"`
 	// `-C`
 	Path *pathJSON `json:"path,omitzero"`
@@ -28,46 +25,40 @@ type document struct {
 	Live *liveJSON `json:"live,omitzero"`
 	// the most severe ones first
 	Findings []findingJSON `json:"findings"`
-	// facts that could not be read
-	Unknown []string `json:"unknown"`
+	Unknown  []string      `json:"unknown_facts" schema1:"unknown"`
 }
 
 type moduleJSON struct {
-	// whether AF_SMC sockets can be created
 	Available bool `json:"available"`
 	Loaded    bool `json:"loaded"`
-	// whether it is built into the kernel
-	BuiltIn bool `json:"built_in"`
-	// whether it is smckit's
-	Smckit bool `json:"smckit"`
+	BuiltIn   bool `json:"built_in"`
+	Smckit    bool `json:"smckit"`
 	// if known
-	Version string `json:"version,omitzero"`
-	// the installed file, if known
-	File string `json:"file,omitzero"`
+	Version string `json:"module_version,omitzero" schema1:"version"`
+	// if known
+	File string `json:"module_file,omitzero" schema1:"file"`
 }
 
 type transportJSON struct {
-	// `SMC-R` or `SMC-D`
-	Transport string `json:"transport"`
-	// 1 or 2
-	Version int    `json:"version"`
-	Device  string `json:"device"`
+	Transport string `json:"transport" schema1:",hyphen"`
+	Version   int    `json:"smc_version" schema1:"version"`
+	// or the PCI address of an ISM device
+	Device string `json:"device"`
 	// of SMC-R
 	Port uint8 `json:"port,omitzero"`
 	// if there is one
 	NetDev string `json:"netdev,omitzero"`
 	// if there is one
 	PNETID string `json:"pnet_id,omitzero"`
-	// within this host only
-	Local bool `json:"local"`
+	Local  bool   `json:"within_host" schema1:"local"`
 }
 
 type pathJSON struct {
-	Host      string `json:"host"`
+	Host      string `json:"peer_name" schema1:"host"`
 	Address   string `json:"address,omitzero"`
-	Local     bool   `json:"local"`
-	Interface string `json:"interface,omitzero"`
-	Source    string `json:"source,omitzero"`
+	Local     bool   `json:"within_host" schema1:"local"`
+	Interface string `json:"netdev,omitzero" schema1:"interface"`
+	Source    string `json:"source_address,omitzero" schema1:"source"`
 	// if there is one
 	Gateway string `json:"gateway,omitzero"`
 	MTU     int    `json:"mtu,omitzero"`
@@ -77,17 +68,17 @@ type pathJSON struct {
 
 type liveJSON struct {
 	Target string `json:"target"`
-	// `socket`, `refused`, `unreachable`, `timeout`, `handshake`, `stranger`, `silent`, `broken` or `corrupt`
-	Failure string `json:"failure,omitzero"`
 	// if it failed
+	Failure string `json:"failure,omitzero"`
+	// the same
 	Error string `json:"error,omitzero"`
 	usedTransportJSON
-	// the server's end of the connection, if the server is `smc_chk --server`
-	Peer *peerJSON `json:"peer,omitzero"`
-	// round trip in microseconds, if measured
+	// if the server is `smc_chk --server`
+	Peer *peerJSON `json:"peer_end,omitzero" schema1:"peer"`
+	// if measured
 	Latency float64 `json:"latency_us,omitzero"`
-	// bytes per second in each direction, if measured
-	Throughput float64 `json:"throughput,omitzero"`
+	// in each direction, if measured
+	Throughput float64 `json:"bytes_per_second,omitzero" schema1:"throughput"`
 }
 
 type peerJSON struct {
@@ -96,32 +87,20 @@ type peerJSON struct {
 }
 
 type usedTransportJSON struct {
-	// `SMC-R`, `SMC-D` or `TCP`, if known
-	Mode string `json:"mode,omitzero"`
+	// if known
+	Transport string `json:"transport,omitzero" schema1:"mode,hyphen"`
 	// if SMC
-	Version string `json:"smc_version,omitzero"`
-	// if TCP on an AF_SMC socket
-	Fallback *fallbackJSON `json:"fallback,omitzero"`
-	// why the mode is not known
-	Unknown string `json:"unknown,omitzero"`
-}
-
-type fallbackJSON struct {
-	Local reasonJSON  `json:"local"`
-	Peer  *reasonJSON `json:"peer,omitzero"`
-}
-
-type reasonJSON struct {
-	Code   netlinksmc.Reason `json:"code"`
-	Name   string            `json:"name,omitzero"`
-	Text   string            `json:"text,omitzero"`
-	Remedy string            `json:"remedy,omitzero"`
+	SMCVersion int `json:"smc_version,omitzero" schema1:",dotted"`
+	// if known
+	SMCRelease *int `json:"smc_release,omitzero" schema1:"-"`
+	// of a TCP connection on an AF_SMC socket
+	Fallback *jsondoc.Fallback `json:"fallback,omitzero"`
+	// if it is not known
+	Unknown string `json:"transport_unknown,omitzero" schema1:"unknown"`
 }
 
 type findingJSON struct {
-	// those of [smc_chk.md](smc_chk.md#what-is-checked)
-	ID string `json:"id"`
-	// `error`, `warning` or `info`
+	ID       string `json:"condition" schema1:"id"`
 	Severity string `json:"severity"`
 	Text     string `json:"text"`
 	Remedy   string `json:"remedy"`
@@ -130,7 +109,7 @@ type findingJSON struct {
 func newDocument(s *check.Snapshot, findings []check.Finding) document {
 	m := &s.Module
 	doc := document{
-		Schema: schema, Able: check.Able(findings), Kernel: s.Kernel.Release,
+		Schema: jsondoc.Schema, Able: check.Able(findings), Kernel: s.Kernel.Release,
 		Module: moduleJSON{
 			Available: s.Sockets.Available(), Loaded: m.Loaded, BuiltIn: m.BuiltIn, Smckit: m.Ours, Version: m.Version, File: m.File,
 		},
@@ -139,7 +118,7 @@ func newDocument(s *check.Snapshot, findings []check.Finding) document {
 	}
 	for _, c := range s.Choices() {
 		doc.Transports = append(doc.Transports, transportJSON{
-			Transport: c.Transport, Version: c.Version, Device: cli.Printable(c.Device), Port: c.Port, NetDev: cli.Printable(c.NetDev),
+			Transport: jsondoc.Transport(c.Transport), Version: c.Version, Device: cli.Printable(c.Device), Port: c.Port, NetDev: cli.Printable(c.NetDev),
 			PNETID: cli.Printable(c.PNETID), Local: c.Local(),
 		})
 	}
@@ -189,42 +168,37 @@ func newLive(l *check.Live) *liveJSON {
 }
 
 func newUsedTransport(c check.Transport, err error) usedTransportJSON {
-	out := usedTransportJSON{Mode: c.Mode, Version: c.Version}
+	out := usedTransportJSON{Transport: jsondoc.Transport(c.Mode)}
+	version, release, hasRelease := strings.Cut(c.Version, ".")
+	out.SMCVersion, _ = strconv.Atoi(version)
+	if n, err := strconv.Atoi(release); hasRelease && err == nil {
+		out.SMCRelease = &n
+	}
 	if err != nil {
 		out.Unknown = cli.OneLine(err.Error())
 	}
 	if f := c.Fallback; f != nil {
-		out.Fallback = &fallbackJSON{Local: newReason(f.Reason)}
-		if f.PeerDiagnosis != 0 {
-			peer := newReason(f.PeerDiagnosis)
-			out.Fallback.Peer = &peer
-		}
+		fallback := jsondoc.NewFallback(*f, jsondoc.NewReason)
+		out.Fallback = &fallback
 	}
 	return out
 }
 
-func newReason(r netlinksmc.Reason) reasonJSON {
-	return reasonJSON{Code: r, Name: r.Name(), Text: r.Text(), Remedy: r.Remedy()}
-}
-
 // pnetDocument is the PNET ID of an interface.
 type pnetDocument struct {
-	Schema    int       `json:"schema"`
-	Interface string    `json:"interface"`
-	PNETID    *pnetIDOf `json:"pnet_id"`
-}
-
-type pnetIDOf struct {
-	ID     string `json:"id"`
-	Source string `json:"source"`
+	Schema    int    `json:"schema"`
+	Interface string `json:"netdev" schema1:"interface"`
+	// if it has one
+	PNETID string `json:"pnet_id,omitzero" schema1:",keep,pnet_object"`
+	// the same
+	Origin string `json:"pnet_id_origin,omitzero" schema1:"-"`
 }
 
 func newPNETDocument(i *check.Interface) pnetDocument {
-	doc := pnetDocument{Schema: schema, Interface: cli.Printable(i.Name)}
-	if i.PNETID.Source != ism.SourceNone {
-		doc.PNETID = &pnetIDOf{cli.Printable(i.PNETID.ID), i.PNETID.Source.String()}
+	return pnetDocument{
+		Schema: jsondoc.Schema, Interface: cli.Printable(i.Name),
+		PNETID: cli.Printable(i.PNETID.ID), Origin: jsondoc.Origin(i.PNETID.Source),
 	}
-	return doc
 }
 
 // conditionsDocument lists the conditions.
@@ -234,7 +208,7 @@ type conditionsDocument struct {
 }
 
 func newConditions() conditionsDocument {
-	doc := conditionsDocument{Schema: schema, Conditions: []findingJSON{}}
+	doc := conditionsDocument{Schema: jsondoc.Schema, Conditions: []findingJSON{}}
 	for _, c := range check.Conditions() {
 		doc.Conditions = append(doc.Conditions, findingJSON{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
 	}

@@ -41,7 +41,7 @@ var errNo = &cli.StatusError{Status: cli.ExitFailure}
 func (o *options) answer(s *check.Snapshot, findings []check.Finding) error {
 	var err error
 	if o.json {
-		err = cli.WriteJSON(o.env.Out, newDocument(s, findings))
+		err = o.env.WriteJSON(newDocument(s, findings))
 	} else {
 		err = o.writeText(s, findings)
 	}
@@ -100,7 +100,7 @@ func (o *options) showPNETID(ctx context.Context) error {
 		return fmt.Errorf("interface %q does not exist: 'ip link' lists those that do", o.pnetID)
 	}
 	if o.json {
-		return cli.WriteJSON(o.env.Out, newPNETDocument(i))
+		return o.env.WriteJSON(newPNETDocument(i))
 	}
 	if i.PNETID.ID == "" {
 		return nil
@@ -116,7 +116,7 @@ func (o *options) showPNETID(ctx context.Context) error {
 // listConditions prints all conditions.
 func (o *options) listConditions() error {
 	if o.json {
-		return cli.WriteJSON(o.env.Out, newConditions())
+		return o.env.WriteJSON(newConditions())
 	}
 	var rows [][]string
 	for _, c := range check.Conditions() {

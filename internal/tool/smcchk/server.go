@@ -8,6 +8,7 @@ import (
 
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 )
 
 // client is a client that the server has answered.
@@ -20,15 +21,14 @@ type client struct {
 // startedJSON is the first line of a server.
 type startedJSON struct {
 	Schema int    `json:"schema"`
-	Port   uint16 `json:"port"`
+	Port   uint16 `json:"tcp_port" schema1:"port"`
 	AFSMC  bool   `json:"af_smc"`
 }
 
 // servedJSON is a line for each client of a server.
 type servedJSON struct {
-	Schema int `json:"schema"`
-	// `ADDRESS:PORT`
-	Client string `json:"client"`
+	Schema int    `json:"schema"`
+	Client string `json:"client_endpoint" schema1:"client"`
 	usedTransportJSON
 }
 
@@ -36,7 +36,7 @@ type servedJSON struct {
 func (o *options) started(port uint16, afSMC bool) error {
 	var err error
 	if o.json {
-		err = cli.WriteJSONLine(o.env.Out, startedJSON{schema, port, afSMC})
+		err = o.env.WriteJSONLine(startedJSON{jsondoc.Schema, port, afSMC})
 	} else {
 		_, err = fmt.Fprintf(o.env.Out, "Server started on port %d\n", port)
 	}
@@ -51,7 +51,7 @@ func (o *options) served(c client) error {
 	var err error
 	switch {
 	case o.json:
-		err = cli.WriteJSONLine(o.env.Out, servedJSON{schema, c.from.String(), newUsedTransport(c.transport, c.err)})
+		err = o.env.WriteJSONLine(servedJSON{jsondoc.Schema, c.from.String(), newUsedTransport(c.transport, c.err)})
 	case c.err != nil:
 		_, err = fmt.Fprintf(o.env.Out, "%s unknown: %s\n", c.from, cli.OneLine(c.err.Error()))
 	case c.transport.Fallback != nil:

@@ -5,7 +5,6 @@ package smcchk
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/netip"
 	"os"
@@ -17,6 +16,8 @@ import (
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
@@ -289,9 +290,22 @@ func TestOutput(t *testing.T) {
 				t.Errorf("exit status %d, %s", status, &h.err)
 			}
 			golden.Check(t, filepath.Join("testdata", tt.name+".txt"), h.out.String())
-			if strings.Contains(tt.args, "json") && !strings.Contains(tt.args, "server") && !json.Valid(h.out.Bytes()) {
-				t.Error("no JSON")
+			if !strings.Contains(tt.args, "--json") {
+				return
 			}
+			check := jsontest.Check
+			if strings.Contains(tt.args, "--server") {
+				check = jsontest.CheckLines
+			}
+			check(t, h.out.Bytes())
+			var doc Document
+			if err := jsondoc.Decode(h.out.Bytes(), &doc); err != nil && strings.Contains(h.out.String(), `"able"`) {
+				t.Error(err)
+			}
+			old := newHarness()
+			tt.change(old)
+			old.run(strings.Fields(strings.Replace(tt.args, "--json", "--json=1", 1))...)
+			golden.Check(t, filepath.Join("testdata", "schema1", tt.name+".txt"), old.out.String())
 		})
 	}
 }
@@ -342,15 +356,13 @@ func TestConditionsListed(t *testing.T) {
 	text, doc := newHarness(), newHarness()
 	text.run("--conditions")
 	doc.run("--conditions", "--json")
-	var parsed struct {
-		Schema     int
-		Conditions []map[string]string
-	}
-	if err := json.Unmarshal(doc.out.Bytes(), &parsed); err != nil || parsed.Schema != 1 {
+	jsontest.Check(t, doc.out.Bytes())
+	var parsed conditionsDocument
+	if err := jsondoc.Decode(doc.out.Bytes(), &parsed); err != nil {
 		t.Fatalf("%v, %s", err, &doc.out)
 	}
 	for i, c := range check.Conditions() {
-		if !strings.Contains(text.out.String(), "\n"+c.ID+" ") || parsed.Conditions[i]["id"] != c.ID {
+		if !strings.Contains(text.out.String(), "\n"+c.ID+" ") || parsed.Conditions[i].ID != c.ID {
 			t.Errorf("%s is missing", c.ID)
 		}
 	}

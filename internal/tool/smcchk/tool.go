@@ -108,7 +108,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f.Uint16Var(&o.timeout, "timeout", 10, "with -C: wait `SECONDS` for one answer, 1 to 600; a test takes at most four times that")
 	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6")
 	f.BoolVarP(&o.debug, "debug", "d", false, "print facts on standard error")
-	f.BoolVar(&o.json, "json", false, "print one JSON document; with -S one line for each client")
+	cli.AddJSONFlag(f, o.env, &o.json, "print one JSON document; with -S one line for each client")
 	cli.AddNetNSFlag(cmd, env)
 	for _, name := range []string{"connect", "port", "timeout"} {
 		// Registering fails only for an option that does not exist.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/spf13/cobra"
 )
 
@@ -66,15 +67,12 @@ func (c *command) applyConfig(ctx context.Context, dir string, want conf.Config,
 
 // applyJSON is the output of apply with --json. Fields are never removed nor changed under the same schema number.
 type applyJSON struct {
-	Schema int `json:"schema"`
-	// whether something was changed, or would be with `--check`
+	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
+	Check   bool `json:"check"`
 	// in the order in which they were made
-	Changes []changeJSON `json:"changes"`
-	// parts of the files that were left out, with the reason
-	Warnings []string `json:"warnings"`
+	Changes  []changeJSON `json:"changes"`
+	Warnings []string     `json:"warnings"`
 	// with `--diff`
 	Diff *diffJSON `json:"diff,omitempty"`
 }
@@ -83,28 +81,25 @@ type applyJSON struct {
 type diffJSON struct {
 	// the lines that go, `FILE: LINE`
 	Before string `json:"before"`
-	// the lines that come
+	// the lines that come, in the same form
 	After string `json:"after"`
 }
 
 type changeJSON struct {
-	// `pnet.conf`, `eid.conf`, `smc.conf` or `policy.conf`
-	File string `json:"file"`
-	// `add`, `delete` or `set`
+	File   string `json:"file"`
 	Action string `json:"action"`
-	// the entry, the EID, the setting or the rule; `seid` is the system EID
-	Name string `json:"name"`
-	// as it is written in the file; with `set`
-	Before string `json:"before,omitempty"`
-	// the same
-	After string `json:"after,omitempty"`
+	Name   string `json:"item" schema1:"name"`
+	// with `set`
+	Before string `json:"old_value,omitempty" schema1:"before"`
+	// with `set`
+	After string `json:"new_value,omitempty" schema1:"after"`
 }
 
 // report prints the changes that were made, or would be made.
 func (c *command) report(p *plan, o applyOptions) error {
 	if c.json {
 		doc := applyJSON{
-			Schema: 1, Changed: len(p.changes) > 0, Check: o.check,
+			Schema: jsondoc.Schema, Changed: len(p.changes) > 0, Check: o.check,
 			Changes: []changeJSON{}, Warnings: append([]string{}, p.warnings...),
 		}
 		for _, ch := range p.changes {
@@ -113,7 +108,7 @@ func (c *command) report(p *plan, o applyOptions) error {
 		if o.diff {
 			doc.Diff = p.diff()
 		}
-		return cli.WriteJSON(c.env.Out, doc)
+		return c.env.WriteJSON(doc)
 	}
 	for _, ch := range p.changes {
 		for _, line := range ch.lines(o) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/internal/pnettest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"golang.org/x/sys/unix"
@@ -363,19 +364,23 @@ func TestJSON(t *testing.T) {
 		`{"file":"pnet.conf","action":"add","name":"NET1 eth eth0"}]`
 	warnings := `"warnings":["DIR/pnet.conf: NET1 eth eth9 is left out until the next apply: eth9: no such network interface"]`
 	tests := []struct{ args, want string }{
-		{"check @ --json", `{"schema":1,"table":["NET1 eth eth0","NET1 eth eth9"],"ueids":["A"],"settings":{"loopback":"off"},"rules":[]}`},
-		{"apply --check --json @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `}`},
+		{"check @ --json=1", `{"schema":1,"table":["NET1 eth eth0","NET1 eth eth9"],"ueids":["A"],"settings":{"loopback":"off"},"rules":[]}`},
+		{"apply --check --json=1 @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `}`},
 		{
-			"apply --check --diff --json @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `,` +
+			"apply --check --diff --json=1 @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `,` +
 				`"diff":{"before":"smc.conf: loopback = on\neid.conf: B\n","after":"smc.conf: loopback = off\neid.conf: A\npnet.conf: add NET1 eth eth0\n"}}`,
 		},
-		{"apply --json @", `{"schema":1,"changed":true,"check":false,` + changes + `,` + warnings + `}`},
-		{"apply --json @", `{"schema":1,"changed":false,"check":false,"changes":[],` + warnings + `}`},
-		{"save --json @", `{"schema":1,"changed":false,"check":false,"files":[]}`},
-		{"save --json @/new --check", `{"schema":1,"changed":true,"check":true,"files":["DIR/new/pnet.conf","DIR/new/eid.conf","DIR/new/smc.conf"]}`},
-		{"save --json @/new", `{"schema":1,"changed":true,"check":false,"files":["DIR/new/pnet.conf","DIR/new/eid.conf","DIR/new/smc.conf"]}`},
+		{"apply --json=1 @", `{"schema":1,"changed":true,"check":false,` + changes + `,` + warnings + `}`},
+		{"apply --json=1 @", `{"schema":1,"changed":false,"check":false,"changes":[],` + warnings + `}`},
+		{"save --json=1 @", `{"schema":1,"changed":false,"check":false,"files":[]}`},
+		{"save --json=1 @/new --check", `{"schema":1,"changed":true,"check":true,"files":["DIR/new/pnet.conf","DIR/new/eid.conf","DIR/new/smc.conf"]}`},
+		{"save --json=1 @/new", `{"schema":1,"changed":true,"check":false,"files":["DIR/new/pnet.conf","DIR/new/eid.conf","DIR/new/smc.conf"]}`},
 	}
 	for _, tt := range tests {
+		if strings.Contains(tt.args, "check") {
+			h.run(strings.Fields(strings.NewReplacer("@", h.dir, "--json=1", "--json").Replace(tt.args))...)
+			jsontest.Check(t, h.out.Bytes())
+		}
 		status := h.run(strings.Fields(strings.ReplaceAll(tt.args, "@", h.dir))...)
 		var got, want any
 		text := strings.ReplaceAll(h.out.String(), h.dir, "DIR")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -22,16 +23,13 @@ func newCheck(c *command) *cobra.Command {
 
 // checkJSON is the output of check with --json: the content of the files.
 type checkJSON struct {
-	Schema int `json:"schema"`
-	// entries of the PNET table in the words of its file, without `add`
-	Table []string `json:"table"`
-	UEIDs []string `json:"ueids"`
-	// `enable` or `disable`, if the file has such a line
-	SEID string `json:"seid,omitempty"`
-	// values by name, as they are written in the file
+	Schema int      `json:"schema"`
+	Table  []string `json:"entry_lines" schema1:"table"`
+	UEIDs  []string `json:"ueids"`
+	// if the file has such a line
+	SEID     string            `json:"seid_setting,omitempty" schema1:"seid"`
 	Settings map[string]string `json:"settings"`
-	// rules of the policy, as `smc_policy export` writes them
-	Rules []string `json:"rules"`
+	Rules    []string          `json:"rule_lines" schema1:"rules"`
 }
 
 func (c *command) check(dir string) error {
@@ -39,7 +37,7 @@ func (c *command) check(dir string) error {
 	if err != nil || !c.json {
 		return err
 	}
-	doc := checkJSON{Schema: 1, Table: []string{}, UEIDs: append([]string{}, want.EIDs.User...), Settings: map[string]string{}}
+	doc := checkJSON{Schema: jsondoc.Schema, Table: []string{}, UEIDs: append([]string{}, want.EIDs.User...), Settings: map[string]string{}}
 	for _, e := range want.Table {
 		doc.Table = append(doc.Table, cli.Printable(e.String()))
 	}
@@ -53,5 +51,5 @@ func (c *command) check(dir string) error {
 	for _, a := range want.Settings {
 		doc.Settings[a.Setting.Name] = a.Setting.Format(a.Value)
 	}
-	return cli.WriteJSON(c.env.Out, doc)
+	return c.env.WriteJSON(doc)
 }

@@ -61,10 +61,10 @@ affected; new ones may use TCP while entries of their PNET ID change.
 --check only predicts the changes; it does not find out whether the kernel would
 refuse them.
 
---json prints {"schema": 1, "changed": true or false, "check": true or false,
+--json prints {"schema": 2, "changed": true or false, "check": true or false,
 "changes": [...], "warnings": [...]}. A change is {"file": "pnet.conf",
-"action": "add" or "delete" or "set", "name": "LAB0 eth eth0"}; with "set" it
-also has "before" and "after". With --diff there is also {"diff": {"before":
+"action": "add" or "delete" or "set", "item": "LAB0 eth eth0"}; with "set" it
+also has "old_value" and "new_value". With --diff there is also {"diff": {"before":
 "...", "after": "..."}}, the lines that are removed and those that are added.`
 
 const applyExample = `  # What would change?
@@ -79,9 +79,9 @@ const applyExample = `  # What would change?
 const checkLong = `Read the files and report the first mistake, with file and line. This does not
 ask the kernel, so it works on other machines too.
 
---json prints {"schema": 1, "table": ["LAB0 eth eth0", ...], "ueids": [...],
-"seid": "enable" or "disable" (if there is such a line), "settings": {"rmem":
-"131072", ...}, "rules": ["smc port 6379", ...]}.`
+--json prints {"schema": 2, "entry_lines": ["LAB0 eth eth0", ...], "ueids":
+[...], "seid_setting": "enable" or "disable" (if there is such a line),
+"settings": {"rmem": "131072", ...}, "rule_lines": ["smc port 6379", ...]}.`
 
 const checkExample = `  smc_conf check
   smc_conf check roles/smc/files`
@@ -99,7 +99,7 @@ owner.
 smc_conf prints a line for each file that it writes. If a file has a mistake, it
 writes nothing.
 
---json prints {"schema": 1, "changed": true or false, "check": true or false,
+--json prints {"schema": 2, "changed": true or false, "check": true or false,
 "files": [...]}, with the paths of the files that were written.`
 
 const saveExample = `  # What would be written?

@@ -12,6 +12,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/pnetdev"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -34,9 +35,8 @@ func newSave(c *command) *cobra.Command {
 type saveJSON struct {
 	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// paths of the files that were written, or would be
+	Check   bool `json:"check"`
+	// that were written, or would be
 	Files []string `json:"files"`
 }
 
@@ -71,7 +71,7 @@ func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool
 	if _, err := after.Parse(dir); err != nil {
 		return fmt.Errorf("nothing was written, since it could not be read again: %w", err)
 	}
-	doc := saveJSON{Schema: 1, Check: check, Files: []string{}}
+	doc := saveJSON{Schema: jsondoc.Schema, Check: check, Files: []string{}}
 	for _, name := range conf.Files {
 		if after[name] == before[name] {
 			continue
@@ -86,7 +86,7 @@ func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool
 	}
 	doc.Changed = len(doc.Files) > 0
 	if c.json {
-		return cli.WriteJSON(c.env.Out, doc)
+		return c.env.WriteJSON(doc)
 	}
 	verb := "wrote"
 	if check {

@@ -86,9 +86,10 @@ The guests write Host, GID, Used, Doorbells and Spared in the memory, and a memb
 is unused while its GID is 0. A guest can write there anything, also for others.
 
 JSON
-  {"schema": 1, "fabrics": [{"name", "socket", "size", "area_bytes",
-  "hugepages", "chid", "gid", "members_max", "members": [{"number", "state",
-  "pid", "since", "host", "ext_gid", "dmb_bytes", "doorbells", "spared"}]}]}
+  {"schema": 2, "fabrics": [{"fabric", "socket_path", "size_bytes",
+  "area_bytes", "hugepages", "pchid", "gid", "max_members", "members":
+  [{"member", "membership", "pid", "since", "hostname", "ext_gid", "dmb_bytes",
+  "doorbells", "spared"}]}]}
 
   area_bytes is how much each member can use for DMBs. gid is the first half of
   the members' GIDs, and ext_gid the second. Unknown values are left out.`

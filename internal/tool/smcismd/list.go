@@ -18,6 +18,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fabric"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/spf13/cobra"
 )
 
@@ -41,44 +42,36 @@ type listJSON struct {
 
 // fabricJSON is a fabric.
 type fabricJSON struct {
-	Name string `json:"name"`
-	// path of the socket for QEMU
-	Socket string `json:"socket"`
-	// of the memory, in bytes
-	Size uint64 `json:"size"`
-	// bytes of it that each member can use for DMBs
+	Name   string `json:"fabric" schema1:"name"`
+	Socket string `json:"socket_path" schema1:"socket"`
+	Size   uint64 `json:"size_bytes" schema1:"size"`
+	// that each member can use for DMBs
 	AreaBytes uint64 `json:"area_bytes"`
-	// whether the memory consists of huge pages
-	HugePages bool `json:"hugepages"`
-	// of the members' devices, 4 hexadecimal digits
-	CHID string `json:"chid"`
-	// first half of the GID of the members' devices, 16 hexadecimal digits
-	GID string `json:"gid"`
-	// how many members there can be
-	Limit int `json:"members_max"`
+	HugePages bool   `json:"hugepages"`
+	// of the members' devices
+	CHID string `json:"pchid" schema1:"chid"`
+	// of the members' devices
+	GID   string `json:"gid"`
+	Limit int    `json:"max_members" schema1:"members_max"`
 	// in the order of their numbers
 	Members []memberJSON `json:"members"`
 }
 
 // memberJSON is a member of a fabric.
 type memberJSON struct {
-	Number int `json:"number"`
-	// `joined`; `unused` if the guest has not made an area in the memory; `removed` if QEMU did not read what `smc_ismd` sent
-	State string `json:"state"`
-	// process of QEMU; left out if it is in another PID namespace
+	Number int    `json:"member" schema1:"number"`
+	State  string `json:"membership" schema1:"state"`
+	// of QEMU; left out if it is in another PID namespace
 	PID int `json:"pid,omitempty"`
-	// when it joined, as RFC 3339 has it
+	// of the membership
 	Since time.Time `json:"since"`
-	// host name of the guest. This and the following fields are what guests have written in the memory
-	Host string `json:"host,omitempty"`
-	// second half of the GID, 16 hexadecimal digits; state `joined`
-	ExtGID string `json:"ext_gid,omitempty"`
-	// bytes of its area that are DMBs
-	Used uint64 `json:"dmb_bytes"`
-	// doorbells that it has rung
+	// of the guest. This and the following fields are what guests have written in the memory
+	Host string `json:"hostname,omitempty" schema1:"host"`
+	// of the member, if `membership` is `joined`
+	ExtGID    string `json:"ext_gid,omitempty"`
+	Used      uint64 `json:"dmb_bytes"`
 	Doorbells uint64 `json:"doorbells"`
-	// signals to others that needed no doorbell
-	Spared uint64 `json:"spared"`
+	Spared    uint64 `json:"spared"`
 }
 
 func newMemberJSON(m fabric.MemberStatus) memberJSON {
@@ -99,7 +92,7 @@ func newMemberJSON(m fabric.MemberStatus) memberJSON {
 
 // document describes all fabrics.
 func (s *server) document() listJSON {
-	doc := listJSON{Schema: 1, Fabrics: []fabricJSON{}}
+	doc := listJSON{Schema: jsondoc.Schema, Fabrics: []fabricJSON{}}
 	for _, f := range s.fabrics {
 		st := f.Status()
 		j := fabricJSON{
@@ -158,7 +151,7 @@ func newList(c *command) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context(), asJSON) },
 	}
 	c.addDir(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document (schema 1) instead of text")
+	cli.AddJSONFlag(cmd.Flags(), c.env, &asJSON, "print one JSON document")
 	return cmd
 }
 
@@ -169,7 +162,7 @@ func (c *command) list(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return cli.WriteJSON(c.env.Out, doc)
+		return c.env.WriteJSON(doc)
 	}
 	for i, f := range doc.Fabrics {
 		if i > 0 {
@@ -202,8 +195,8 @@ func (c *command) readStatus(ctx context.Context) (doc listJSON, err error) {
 	if err := json.NewDecoder(io.LimitReader(conn, documentMax)).Decode(&doc); err != nil {
 		return doc, fmt.Errorf("smc_ismd at %s does not describe itself: %w: try again", path, err)
 	}
-	if doc.Schema != 1 {
-		return doc, fmt.Errorf("smc_ismd at %s has a later version: use the command of its package", path)
+	if doc.Schema != jsondoc.Schema {
+		return doc, fmt.Errorf("smc_ismd at %s has another version: restart it if it is older, or use the command of its package", path)
 	}
 	return doc, nil
 }

@@ -7,7 +7,6 @@ package smcismd
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
@@ -22,6 +21,8 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fdstore"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -105,7 +106,8 @@ func TestServeAndList(t *testing.T) {
 
 	r = run(t.Context(), system{}, "", "list", "--json", "--dir", dir)
 	var doc listJSON
-	if err := json.Unmarshal([]byte(r.out), &doc); err != nil || doc.Schema != 1 || len(doc.Fabrics) != 2 {
+	jsontest.Check(t, []byte(r.out))
+	if err := jsondoc.Decode([]byte(r.out), &doc); err != nil || len(doc.Fabrics) != 2 {
 		t.Fatalf("%v: %+v", err, r)
 	}
 	blue, red := doc.Fabrics[0], doc.Fabrics[1]
@@ -292,7 +294,7 @@ func TestBadStatus(t *testing.T) {
 		"":               "does not describe itself: EOF: try again",
 		"{":              "does not describe itself: unexpected EOF: try again",
 		"nonsense":       "does not describe itself: invalid character",
-		`{"schema": 2}`:  "has a later version: use the command of its package",
+		`{"schema": 3}`:  "has another version: restart it",
 		`{"schema": "1"`: "does not describe itself",
 	} {
 		dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/tool/statdoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
@@ -16,20 +17,20 @@ import (
 type statusJSON struct {
 	Schema int `json:"schema"`
 	// whether this host can use SMC: exit status 0
-	Able   bool       `json:"able"`
-	Kernel string     `json:"kernel_release"`
-	Module moduleJSON `json:"module"`
-	// transports that the configuration allows, in words
-	Transports []string     `json:"transports"`
-	Devices    []deviceJSON `json:"devices"`
+	Able    bool         `json:"able"`
+	Kernel  string       `json:"kernel_release"`
+	Module  moduleJSON   `json:"module"`
+	Choices []string     `json:"configured_transports"`
+	Devices []deviceJSON `json:"devices"`
+	// the next three, if known
+	SocketCount    *int            `json:"socket_count,omitzero"`
+	ListeningCount *int            `json:"listening_count,omitzero"`
+	Transports     []transportJSON `json:"transports,omitzero"`
 	// if known
-	Sockets *socketsJSON `json:"sockets,omitzero"`
-	// if known
-	Fallbacks *fallbacksJSON `json:"fallbacks,omitzero"`
+	Fallbacks *fallbacksJSON `json:"fallback_counts,omitzero"`
 	// what `smc_chk` finds, the most severe ones first
 	Findings []findingJSON `json:"findings"`
-	// facts that could not be read
-	Unknown []string `json:"unknown_facts"`
+	Unknown  []string      `json:"unknown_facts"`
 }
 
 type moduleJSON struct {
@@ -53,52 +54,46 @@ type deviceJSON struct {
 	NetDev string `json:"netdev,omitzero"`
 	// if there is one
 	PNETID string `json:"pnet_id,omitzero"`
-	// where it comes from, if there is one: `hardware` or `table`
 	Origin string `json:"pnet_id_origin,omitzero"`
 }
 
-type socketsJSON struct {
-	Total     int `json:"total"`
-	Listening int `json:"listening"`
-	// connections
-	SMCR int `json:"smcr"`
-	SMCD int `json:"smcd"`
-	TCP  int `json:"tcp"`
+type transportJSON struct {
+	Transport string `json:"transport"`
+	// that have a connection
+	Sockets int `json:"socket_count"`
 }
 
 type fallbacksJSON struct {
 	// when the baseline was taken (RFC 3339); left out when figures count from module load
 	Since time.Time `json:"since,omitzero"`
 	// connections that fell back to TCP
-	Total uint64 `json:"total"`
-	// connections that did not
-	Connections uint64 `json:"smc_connections"`
+	Total       uint64 `json:"total"`
+	Connections uint64 `json:"connections_smc"`
 	// of both roles, the most frequent ones first
 	Reasons []statdoc.Reason `json:"reasons"`
 }
 
 type findingJSON struct {
-	// those of [smc_chk.md](smc_chk.md#what-is-checked)
 	Condition string `json:"condition"`
-	// `error`, `warning` or `info`
-	Severity string `json:"severity"`
-	Text     string `json:"text"`
-	Remedy   string `json:"remedy"`
+	Severity  string `json:"severity"`
+	Text      string `json:"text"`
+	Remedy    string `json:"remedy"`
 }
 
 func (s *status) document() statusJSON {
 	m := &s.host.Module
 	doc := statusJSON{
-		Schema: 1, Able: s.able(), Kernel: s.host.Kernel.Release,
-		Module:     moduleJSON{Available: s.host.Sockets.Available(), Loaded: m.Loaded, Smckit: m.Ours, Version: m.Version},
-		Transports: []string{}, Devices: s.deviceList(), Findings: []findingJSON{}, Unknown: []string{},
+		Schema: jsondoc.Schema, Able: s.able(), Kernel: s.host.Kernel.Release,
+		Module:  moduleJSON{Available: s.host.Sockets.Available(), Loaded: m.Loaded, Smckit: m.Ours, Version: m.Version},
+		Choices: []string{}, Devices: s.deviceList(), Findings: []findingJSON{}, Unknown: []string{},
 	}
 	for _, c := range s.host.Choices() {
-		doc.Transports = append(doc.Transports, cli.Printable(c.String()))
+		doc.Choices = append(doc.Choices, cli.Printable(c.String()))
 	}
 	if n := s.sockets; n != nil {
-		doc.Sockets = &socketsJSON{
-			n.total, n.listening, n.modes[netlinksmc.ModeSMCR], n.modes[netlinksmc.ModeSMCD], n.modes[netlinksmc.ModeTCP],
+		doc.SocketCount, doc.ListeningCount = &n.total, &n.listening
+		for _, m := range []netlinksmc.Mode{netlinksmc.ModeSMCR, netlinksmc.ModeSMCD, netlinksmc.ModeTCP} {
+			doc.Transports = append(doc.Transports, transportJSON{jsondoc.Transport(m.String()), n.modes[m]})
 		}
 	}
 	if s.stats.Snapshot != nil {
@@ -121,7 +116,7 @@ func (s *status) deviceList() []deviceJSON {
 	for _, p := range s.host.Ports {
 		d := deviceJSON{Device: cli.Printable(p.Device), Port: p.Number, State: p.State, NetDev: cli.Printable(p.NetDev)}
 		if p.PNETID.ID != "" {
-			d.PNETID, d.Origin = cli.Printable(p.PNETID.ID), p.PNETID.Source.String()
+			d.PNETID, d.Origin = cli.Printable(p.PNETID.ID), jsondoc.Origin(p.PNETID.Source)
 		}
 		list = append(list, d)
 	}

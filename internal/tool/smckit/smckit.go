@@ -41,11 +41,11 @@ stats reset' of this user, or else from the loading of the module.
 
 JSON fields:
   schema; able; kernel_release; module {available, loaded, smckit, module_version};
-  transports [string]; devices [{device, port, state, netdev, pnet_id,
-  pnet_id_origin}]; sockets {total, listening, smcr, smcd, tcp}; fallbacks {since,
-  total, smc_connections, reasons [{code, name, text, remedy, count}]}; findings
-  [{condition, severity, text, remedy}]; unknown_facts [string]. sockets and
-  fallbacks are left out if they are unknown.
+  configured_transports [string]; devices [{device, port, state, netdev, pnet_id,
+  pnet_id_origin}]; socket_count; listening_count; transports [{transport,
+  socket_count}]; fallback_counts {since, total, connections_smc, reasons [{code,
+  name, text, remedy, connections}]}; findings [{condition, severity, text,
+  remedy}]; unknown_facts [string]. What is unknown is left out.
 
 Exit status:
   0  this host can use SMC
@@ -112,7 +112,7 @@ func newRoot(env *cli.Env, d deps) *cobra.Command {
 		Long:    long,
 		Example: example,
 	}
-	cmd.Flags().BoolVar(&json, "json", false, "print a JSON document")
+	cli.AddJSONFlag(cmd.Flags(), env, &json, "print a JSON document")
 	cli.AddOwnNetNSFlag(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := d.status(cmd.Context())
@@ -120,7 +120,7 @@ func newRoot(env *cli.Env, d deps) *cobra.Command {
 			return err
 		}
 		if json {
-			err = cli.WriteJSON(env.Out, s.document())
+			err = env.WriteJSON(s.document())
 		} else {
 			err = s.write(env.Out)
 		}

@@ -7,7 +7,6 @@ package smckit
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,6 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
@@ -166,10 +166,10 @@ func TestStatus(t *testing.T) {
 		}
 		golden.Check(t, "testdata/"+tc.name+".txt", out)
 		status, out, stderr = tc.host.run(t, "--json")
-		var doc struct{ Schema int }
-		if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.Schema != 1 || status != tc.status || stderr != "" {
-			t.Errorf("%s --json: exit status %d, %q, schema %d, %v", tc.name, status, stderr, doc.Schema, err)
+		if status != tc.status || stderr != "" {
+			t.Errorf("%s --json: exit status %d, %q", tc.name, status, stderr)
 		}
+		jsontest.Check(t, []byte(out))
 		golden.Check(t, "testdata/"+tc.name+"-json.txt", out)
 	}
 }
@@ -182,7 +182,7 @@ func TestCommandLines(t *testing.T) {
 		stderr string
 	}{
 		{"-N blue", 1, "smckit: entered blue"},
-		{"--json sockets -N blue", 1, "smckit: entered blue"},
+		{"--json=1 sockets -N blue", 1, "smckit: entered blue"},
 		{"-N blue sockets", 1, "smckit: entered blue"},
 		{"-N blue run -d curl -v", 1, "smckit: entered blue"},
 		{"sockets foo", 2, `smckit: unexpected operand "foo": smcss has options only; see 'smckit sockets --help'`},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -29,28 +30,20 @@ var objects = []string{objGroup, objLink, objDevice, objPort, objFallback}
 type eventJSON struct {
 	Schema int `json:"schema"`
 	// RFC 3339, when the command noticed the event
-	Time string `json:"time"`
-	// `linkgroup`, `link`, `device`, `port` or `fallback`
-	Object string `json:"object"`
-	// `add`, `delete`, `up`, `down`, `change`, `fail`, `not-added` or `tcp`
-	Action string `json:"action"`
-	// `SMC-R` or `SMC-D`
-	Transport string `json:"transport,omitzero"`
-	// 8 hex digits
+	Time        string `json:"time"`
+	Object      string `json:"object"`
+	Action      string `json:"action"`
+	Transport   string `json:"transport,omitzero"`
 	LinkGroupID string `json:"linkgroup_id,omitzero"`
-	// of the link in its group
-	LinkID uint8 `json:"link_id,omitzero"`
-	// 8 hex digits, as in `smcr -d link`
-	LinkUID string `json:"link_uid,omitzero"`
-	// `SERV` or `CLNT`
-	Role string `json:"role,omitzero"`
-	// arrangement of the links: `SINGLE`, `SYM`, `ASYML`, `ASYMP` or `NONE`
-	Type   string `json:"type,omitzero"`
-	PNETID string `json:"pnet_id,omitzero"`
-	Device string `json:"device,omitzero"`
-	Port   uint8  `json:"port,omitzero"`
-	// interface of the port
-	Interface string `json:"interface,omitzero"`
+	LinkID      uint8  `json:"link_id,omitzero"`
+	LinkUID     string `json:"link_uid,omitzero"`
+	Role        string `json:"role,omitzero"`
+	Type        string `json:"linkgroup_type,omitzero"`
+	PNETID      string `json:"pnet_id,omitzero"`
+	Device      string `json:"device,omitzero"`
+	Port        uint8  `json:"port,omitzero"`
+	// of the port
+	Interface string `json:"netdev,omitzero"`
 	GID       string `json:"gid,omitzero"`
 	PeerGID   string `json:"peer_gid,omitzero"`
 	// why a link failed, as in docs/smcr.md
@@ -58,32 +51,27 @@ type eventJSON struct {
 	// a number that belongs to the cause, or an errno
 	Detail *int `json:"detail,omitzero"`
 	// why a connection is TCP
-	Reason *reasonJSON `json:"reason,omitzero"`
+	Reason *jsondoc.Reason `json:"reason,omitzero"`
 	// the same, from the peer
-	PeerReason *reasonJSON `json:"peer_reason,omitzero"`
+	PeerReason *jsondoc.Reason `json:"peer_reason,omitzero"`
 	// number of connections of an event that was counted
 	Connections uint64 `json:"connections,omitzero"`
 }
 
-// reasonJSON is a fallback or decline code.
-type reasonJSON struct {
-	// as in `0x03010000`
-	Code string `json:"code"`
-	// as in `PEER_NO_SMC`; left out for a code that no Linux has
-	Name string `json:"name,omitzero"`
-	Text string `json:"text,omitzero"`
+func newReason(r netlinksmc.Reason) *jsondoc.Reason {
+	return &jsondoc.Reason{Code: r.String(), Name: r.Name(), Text: r.Text()}
 }
 
-func newReason(r netlinksmc.Reason) *reasonJSON {
-	return &reasonJSON{Code: r.String(), Name: r.Name(), Text: r.Text()}
-}
+const (
+	smcR = "smcr"
+	smcD = "smcd"
+)
 
-func (r *reasonJSON) String() string {
-	if r.Name == "" {
-		return r.Code
-	}
-	return r.Name + " (" + r.Text + ")"
-}
+// Lines have the words that the other commands print.
+var (
+	transportText = map[string]string{smcR: "SMC-R", smcD: "SMC-D"}
+	roleText      = map[string]string{jsondoc.RoleClient: "CLNT", jsondoc.RoleServer: "SERV"}
+)
 
 // text is the event as a line.
 func (e *eventJSON) text() string {
@@ -93,8 +81,8 @@ func (e *eventJSON) text() string {
 		{"", e.LinkGroupID},
 		{"link", number(e.LinkID, "%02x")},
 		{"uid", e.LinkUID},
-		{"", e.Transport},
-		{"", e.Role},
+		{"", transportText[e.Transport]},
+		{"", roleText[e.Role]},
 		{"type", e.Type},
 		{"pnet_id", e.PNETID},
 		{"dev", e.Device},
@@ -103,8 +91,8 @@ func (e *eventJSON) text() string {
 		{"gid", e.GID},
 		{"peer_gid", e.PeerGID},
 		{"cause", e.Cause},
-		{"reason", e.reasonText(e.Reason)},
-		{"peer_reason", e.reasonText(e.PeerReason)},
+		{"reason", reasonText(e.Reason)},
+		{"peer_reason", reasonText(e.PeerReason)},
 	} {
 		if f.value == "" {
 			continue
@@ -124,11 +112,14 @@ func (e *eventJSON) text() string {
 	return b.String()
 }
 
-func (e *eventJSON) reasonText(r *reasonJSON) string {
-	if r == nil {
+func reasonText(r *jsondoc.Reason) string {
+	switch {
+	case r == nil:
 		return ""
+	case r.Name == "":
+		return r.Code
 	}
-	return r.String()
+	return r.Name + " (" + r.Text + ")"
 }
 
 // number returns the text of a number, "" for 0.
@@ -158,9 +149,9 @@ func (p *printer) print(events ...eventJSON) error {
 		}
 		at := p.now()
 		if p.json {
-			e.Schema, e.Time = 1, at.Format(time.RFC3339Nano)
+			e.Schema, e.Time = jsondoc.Schema, at.Format(time.RFC3339Nano)
 			e.Device, e.PNETID, e.Interface = cli.Printable(e.Device), cli.Printable(e.PNETID), cli.Printable(e.Interface)
-			if err := cli.WriteJSONLine(p.env.Out, e); err != nil {
+			if err := p.env.WriteJSONLine(e); err != nil {
 				return err
 			}
 			continue

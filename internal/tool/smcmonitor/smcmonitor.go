@@ -102,7 +102,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVarP(&m.printer.time, "timestamp", "t", false, "begin each line with the time")
-	f.BoolVar(&m.printer.json, "json", false, "print each event as a line of JSON")
+	cli.AddJSONFlag(f, env, &m.printer.json, "print each event as a line of JSON")
 	f.Float64Var(&interval, "interval", interval, "list the objects every `SECONDS`")
 	// This fails only for an option that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions)
@@ -159,7 +159,7 @@ CAUSES
   STEP_2 keys are exchanged, STEP_3 the client makes its end of the link.
 
 JSON
-  {"schema": 1, "time", "object", "action", ...}
+  {"schema": 2, "time", "object", "action", ...}
   docs/json.md lists all fields. "time" is when the command noticed the event.
 
 EXIT STATUS

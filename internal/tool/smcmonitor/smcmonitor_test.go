@@ -7,7 +7,6 @@ package smcmonitor
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/internal/smctrace"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
@@ -157,7 +158,7 @@ func (h *harness) run(t *testing.T, args string, script func()) int {
 }
 
 func link(id uint8, state netlinksmc.LinkState) netlinksmc.Link {
-	return netlinksmc.Link{ID: id, IBDev: "rxe0", IBPort: 1, GID: "::1", PeerGID: "::2", NetIfindex: 2, UID: uint32(id) << 8, State: state}
+	return netlinksmc.Link{ID: id, IBDev: "rxe0", IBPort: 1, GID: "0000:0000:0000:0000:0000:0000:0000:0001", PeerGID: "0000:0000:0000:0000:0000:0000:0000:0002", NetIfindex: 2, UID: uint32(id) << 8, State: state}
 }
 
 func port(state netlinksmc.PortState) []netlinksmc.Device {
@@ -187,9 +188,9 @@ var (
 
 const (
 	groupAdd = "linkgroup add 00000200 SMC-D gid 0000000000000001 peer_gid 0000000000000002\n" + `linkgroup add 00000100 SMC-R SERV type SINGLE pnet_id NET\x1b` + "\n"
-	linkAdd  = "link add 00000100 link 01 uid 00000100 dev rxe0 port 1 interface eth0 gid ::1 peer_gid ::2\n"
-	linkUp   = "link up 00000100 link 01 uid 00000100 dev rxe0 port 1 interface eth0 gid ::1 peer_gid ::2\n"
-	linkDown = "link down 00000100 link 01 uid 00000100 dev rxe0 port 1 interface eth0 gid ::1 peer_gid ::2\n"
+	linkAdd  = "link add 00000100 link 01 uid 00000100 dev rxe0 port 1 interface eth0 gid 0000:0000:0000:0000:0000:0000:0000:0001 peer_gid 0000:0000:0000:0000:0000:0000:0000:0002\n"
+	linkUp   = "link up 00000100 link 01 uid 00000100 dev rxe0 port 1 interface eth0 gid 0000:0000:0000:0000:0000:0000:0000:0001 peer_gid 0000:0000:0000:0000:0000:0000:0000:0002\n"
+	linkDown = "link down 00000100 link 01 uid 00000100 dev rxe0 port 1 interface eth0 gid 0000:0000:0000:0000:0000:0000:0000:0001 peer_gid 0000:0000:0000:0000:0000:0000:0000:0002\n"
 	portDown = "port down SMC-R pnet_id NET dev rxe0 port 1 interface eth0\n"
 )
 
@@ -202,14 +203,14 @@ func TestListings(t *testing.T) {
 		{"", []listing{empty, empty}, ""},
 		{"-t port", []listing{empty, full}, "[2026-01-02T03:04:05.000006] " + portDown},
 		{"linkgroup link port device", []listing{empty, full}, groupAdd + linkAdd + linkUp + "device add SMC-D dev loopback-ism\n" + portDown},
-		{"link", []listing{full, second}, linkDown + "link add 00000100 link 02 uid 00000200 dev rxe0 port 1 interface eth0 gid ::1 peer_gid ::2\n"},
+		{"link", []listing{full, second}, linkDown + "link add 00000100 link 02 uid 00000200 dev rxe0 port 1 interface eth0 gid 0000:0000:0000:0000:0000:0000:0000:0001 peer_gid 0000:0000:0000:0000:0000:0000:0000:0002\n"},
 		{"linkgroup", []listing{full, second}, "linkgroup change 00000100 SMC-R SERV type SYM\n"},
 		{"linkgroup", []listing{interrupted, full, interrupted, second}, "linkgroup change 00000100 SMC-R SERV type SYM\n"},
 		{"all", []listing{full, {devices: full.devices, client: full.client}}, strings.ReplaceAll(groupAdd+strings.ReplaceAll(linkAdd, "up", "add"), " add ", " delete ") +
 			"device delete SMC-D dev loopback-ism\n"},
 		// Counters have 16 bits.
-		{"fallback", []listing{empty, full}, "fallback tcp CLNT reason " + newReason(0x01010000).String() + " connections 3\nfallback tcp CLNT reason " +
-			newReason(0x03030000).String() + " connections 2\n"},
+		{"fallback", []listing{empty, full}, "fallback tcp CLNT reason " + reasonText(newReason(0x01010000)) + " connections 3\nfallback tcp CLNT reason " +
+			reasonText(newReason(0x03030000)) + " connections 2\n"},
 	} {
 		h := newHarness(test.rounds...)
 		h.traceErr = fs.ErrPermission
@@ -246,20 +247,21 @@ func TestTrace(t *testing.T) {
 	})
 	var got []eventJSON
 	for line := range strings.Lines(h.out.String()) {
+		jsontest.Check(t, []byte(line))
 		var e eventJSON
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
+		if err := jsondoc.Decode([]byte(line), &e); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if e.Schema != 1 || e.Time != "2026-01-02T03:04:05.000006Z" {
+		if e.Time != "2026-01-02T03:04:05.000006Z" {
 			t.Errorf("%s", line)
 		}
 		if e.Object == objFallback {
 			got = append(got, e)
 		}
 	}
-	want := eventJSON{Schema: 1, Time: "2026-01-02T03:04:05.000006Z", Object: objFallback, Action: "tcp", Reason: newReason(0x03030000)}
+	want := eventJSON{Schema: jsondoc.Schema, Time: "2026-01-02T03:04:05.000006Z", Object: objFallback, Action: "tcp", Reason: newReason(0x03030000)}
 	first := want
-	first.Role, first.PeerReason = "SERV", newReason(0x03010000)
+	first.Role, first.PeerReason = jsondoc.RoleServer, newReason(0x03010000)
 	if diff := cmp.Diff([]eventJSON{first, want}, got); diff != "" || status != 130 {
 		t.Errorf("status %d: %s", status, diff)
 	}

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -71,14 +72,14 @@ func readState(ctx context.Context, k kernel, ifName func(uint32) string) (s sta
 		s.addGroupD(&groupsD[i])
 	}
 	for i := range devices {
-		s.addDevice(&devices[i], "SMC-R", devices[i].IBName, ifName)
+		s.addDevice(&devices[i], smcR, devices[i].IBName, ifName)
 	}
 	for i := range devicesD {
-		s.addDevice(&devicesD[i], "SMC-D", devicesD[i].PCIID, ifName)
+		s.addDevice(&devicesD[i], smcD, devicesD[i].PCIID, ifName)
 	}
 	if stats != nil {
-		s.addFallbacks("SERV", stats.Server)
-		s.addFallbacks("CLNT", stats.Client)
+		s.addFallbacks(jsondoc.RoleServer, stats.Server)
+		s.addFallbacks(jsondoc.RoleClient, stats.Client)
 	}
 	return s, ok, nil
 }
@@ -89,7 +90,7 @@ const groupMask = 0xffffff00
 func (s *state) addGroupR(g *netlinksmc.LinkGroupR, ifName func(uint32) string) {
 	id := fmt.Sprintf("%08x", g.ID&groupMask)
 	s.things["0 R "+id] = thing{
-		about: eventJSON{Object: objGroup, LinkGroupID: id, Transport: "SMC-R", Role: g.Role.String(), Type: g.Type.String(), PNETID: g.PNETID},
+		about: eventJSON{Object: objGroup, LinkGroupID: id, Transport: smcR, Role: jsondoc.Role(g.Role), Type: g.Type.String(), PNETID: g.PNETID},
 		up:    true, other: g.Type.String(),
 	}
 	for _, l := range g.Links {
@@ -107,7 +108,7 @@ func (s *state) addGroupD(g *netlinksmc.LinkGroupD) {
 	id := fmt.Sprintf("%08x", g.ID)
 	s.things["0 D "+id] = thing{
 		about: eventJSON{
-			Object: objGroup, LinkGroupID: id, Transport: "SMC-D", PNETID: g.PNETID, GID: fmt.Sprintf("%016x", g.GID),
+			Object: objGroup, LinkGroupID: id, Transport: smcD, PNETID: g.PNETID, GID: fmt.Sprintf("%016x", g.GID),
 			PeerGID: fmt.Sprintf("%016x", g.PeerGID),
 		},
 		up: true,
@@ -116,7 +117,7 @@ func (s *state) addGroupD(g *netlinksmc.LinkGroupD) {
 
 func (s *state) addDevice(d *netlinksmc.Device, transport, name string, ifName func(uint32) string) {
 	s.things["2 "+transport+" "+name] = thing{about: eventJSON{Object: objDevice, Transport: transport, Device: name}, up: true}
-	if transport != "SMC-R" {
+	if transport != smcR {
 		return // the module reports no state of these ports
 	}
 	for _, p := range d.Ports {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/smctrace"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
@@ -86,7 +87,7 @@ func (t *tracer) fallback(e smctrace.Event) (eventJSON, bool) {
 
 // traceLink decodes the number of a link: that of its group, and its own in the last byte.
 func traceLink(e smctrace.Event) eventJSON {
-	event := eventJSON{Object: objLink, Transport: "SMC-R", Role: traceRole(e.Words), Detail: traceNumber(e.Fields["detail"])}
+	event := eventJSON{Object: objLink, Transport: smcR, Role: traceRole(e.Words), Detail: traceNumber(e.Fields["detail"])}
 	if id, err := strconv.ParseUint(e.Fields["link"], 16, 32); err == nil {
 		event.LinkGroupID, event.LinkID = fmt.Sprintf("%08x", uint32(id)&groupMask), uint8(id)
 	}
@@ -97,9 +98,9 @@ func traceRole(words []string) string {
 	for _, w := range words {
 		switch w {
 		case "server":
-			return "SERV"
+			return jsondoc.RoleServer
 		case "client":
-			return "CLNT"
+			return jsondoc.RoleClient
 		}
 	}
 	return ""
@@ -114,7 +115,7 @@ func traceNumber(text string) *int {
 }
 
 // peerReason returns the peer's reason, nil if it has given none.
-func peerReason(text string) *reasonJSON {
+func peerReason(text string) *jsondoc.Reason {
 	n, err := strconv.ParseUint(text, 0, 32)
 	if err != nil || n == 0 {
 		return nil

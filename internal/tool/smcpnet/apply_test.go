@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/internal/pnettest"
 )
 
@@ -138,34 +139,34 @@ func TestJSON(t *testing.T) {
 		rows []pnettest.Row
 		want string
 	}{
-		{args: "--json", want: `{"schema":1,"entries":[]}`},
-		{args: "show --json", rows: someRows()[:2], want: `{"schema":1,"entries":[` + eth0 + "," + mlx + `]}`},
-		{args: "-s NET9 --json", rows: someRows()[:2], want: `{"schema":1,"entries":[]}`},
-		{args: "export --json", rows: someRows()[:1], want: `{"schema":1,"entries":[` + eth0 + `]}`},
+		{args: "--json=1", want: `{"schema":1,"entries":[]}`},
+		{args: "show --json=1", rows: someRows()[:2], want: `{"schema":1,"entries":[` + eth0 + "," + mlx + `]}`},
+		{args: "-s NET9 --json=1", rows: someRows()[:2], want: `{"schema":1,"entries":[]}`},
+		{args: "export --json=1", rows: someRows()[:1], want: `{"schema":1,"entries":[` + eth0 + `]}`},
 		{
-			args: "show --json", rows: []pnettest.Row{pnettest.Eth("N\xd6T", "\xff\x1b")},
+			args: "show --json=1", rows: []pnettest.Row{pnettest.Eth("N\xd6T", "\xff\x1b")},
 			want: `{"schema":1,"entries":[{"pnet_id":"N\\xd6T","type":"eth","device":"\\xff\\x1b"}]}`,
 		},
-		{args: "add NET1 eth eth0 --json", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
-		{args: "-a NET1 -I eth0 --json", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
-		{args: "add NET1 eth eth0 --json --check", want: `{"schema":1,"changed":true,"check":true,"added":[` + eth0 + `],"removed":[]}`},
+		{args: "add NET1 eth eth0 --json=1", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
+		{args: "-a NET1 -I eth0 --json=1", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
+		{args: "add NET1 eth eth0 --json=1 --check", want: `{"schema":1,"changed":true,"check":true,"added":[` + eth0 + `],"removed":[]}`},
 		{
-			args: "add NET1 eth eth0 --json", rows: someRows(),
+			args: "add NET1 eth eth0 --json=1", rows: someRows(),
 			want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`,
 		},
 		{
-			args: "del NET1 ib mlx4_0 --json --diff", rows: someRows()[:2],
+			args: "del NET1 ib mlx4_0 --json=1 --diff", rows: someRows()[:2],
 			want: `{"schema":1,"changed":true,"check":false,"added":[],"removed":[` + mlx + `],` +
 				`"diff":{"before":"add NET1 eth eth0\nadd NET1 ib mlx4_0 2\n","after":"add NET1 eth eth0\n"}}`,
 		},
-		{args: "del NET9 --json --ignore-missing", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
-		{args: "flush --json", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
+		{args: "del NET9 --json=1 --ignore-missing", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
+		{args: "flush --json=1", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
 		{
-			args: "-f --json", rows: someRows()[:1],
+			args: "-f --json=1", rows: someRows()[:1],
 			want: `{"schema":1,"changed":true,"check":false,"added":[],"removed":[` + eth0 + `]}`,
 		},
 		{
-			args: "apply /dev/null --json --check", rows: someRows()[:1],
+			args: "apply /dev/null --json=1 --check", rows: someRows()[:1],
 			want: `{"schema":1,"changed":true,"check":true,"added":[],"removed":[` + eth0 + `]}`,
 		},
 	}
@@ -175,6 +176,9 @@ func TestJSON(t *testing.T) {
 			if status := h.run(t, strings.Fields(tt.args)...); status != cli.ExitOK {
 				t.Errorf("exit status %d, error %q", status, &h.err)
 			}
+			present := newHarness(t, tt.rows...)
+			present.run(t, strings.Fields(strings.Replace(tt.args, "--json=1", "--json", 1))...)
+			jsontest.Check(t, present.out.Bytes())
 			if !strings.HasPrefix(h.out.String(), "{\n  \"schema\": 1,") {
 				t.Errorf("document begins with %.40q", &h.out)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/pnetdev"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
@@ -43,22 +44,20 @@ func (ch *change) addForce(cmd *cobra.Command) {
 // changeJSON is the output of commands that change the table with --json. Fields are never removed or changed under the same
 // schema number.
 type changeJSON struct {
-	Schema int `json:"schema"`
-	// whether the table was changed, or would be with `--check`
-	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
+	Schema  int         `json:"schema"`
+	Changed bool        `json:"changed"`
 	Check   bool        `json:"check"`
-	Added   []entryJSON `json:"added"`
-	Removed []entryJSON `json:"removed"`
+	Added   []entryJSON `json:"entries_added" schema1:"added"`
+	Removed []entryJSON `json:"entries_removed" schema1:"removed"`
 	// with `--diff`
 	Diff *diffJSON `json:"diff,omitempty"`
 }
 
 // diffJSON has whole tables in the form of table files, from which Ansible makes its diff.
 type diffJSON struct {
-	// the whole table as a table file
+	// the whole table
 	Before string `json:"before"`
-	// the same, as it is then
+	// the same
 	After string `json:"after"`
 }
 
@@ -76,13 +75,13 @@ func (c *command) carryOut(ctx context.Context, t table, p pnet.Plan, ch change,
 func (c *command) report(p pnet.Plan, ch change, unchanged []string) error {
 	if c.json {
 		out := changeJSON{
-			Schema: 1, Changed: p.Changed(), Check: ch.check,
+			Schema: jsondoc.Schema, Changed: p.Changed(), Check: ch.check,
 			Added: entriesJSON(p.Added), Removed: entriesJSON(p.Removed),
 		}
 		if ch.diff {
 			out.Diff = &diffJSON{Before: lines(p.From), After: lines(p.To)}
 		}
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	}
 	if ch.silent && p.Changed() {
 		return nil

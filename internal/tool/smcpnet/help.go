@@ -65,8 +65,8 @@ when the device appears.
 If the entry exists already, nothing changes, and the exit status is 0. It is an
 error if the device is in another entry.
 
---json prints {"schema": 1, "changed": true or false, "check": true or false,
-"added": [...], "removed": [...]}, where an entry is {"pnet_id": "PNET0",
+--json prints {"schema": 2, "changed": true or false, "check": true or false,
+"entries_added": [...], "entries_removed": [...]}, where an entry is {"pnet_id": "PNET0",
 "type": "eth" or "ib", "device": "eth4", "port": 1 or 2 (ib only)}. With --diff
 there is also {"diff": {"before": "...", "after": "..."}}, the whole table as a
 table file.`
@@ -106,7 +106,7 @@ const showLong = `Show the table in the order in which entries were added. A lin
 fields: the PNET ID, the network interface, the RDMA or ISM device, and its
 port. A missing field is n/a, or 255 for the port. An empty table is no error.
 
---json prints {"schema": 1, "entries": [...]}, where an entry is {"pnet_id":
+--json prints {"schema": 2, "entries": [...]}, where an entry is {"pnet_id":
 "PNET0", "type": "eth" or "ib", "device": "eth4", "port": 1 or 2 (ib only)}.
 Bytes of names that are not valid UTF-8, and control characters, are \xNN.`
 

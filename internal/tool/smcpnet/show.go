@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
 )
@@ -22,11 +23,10 @@ type tableJSON struct {
 // entryJSON is an entry.
 type entryJSON struct {
 	PNETID string `json:"pnet_id"`
-	// `eth` (network interface) or `ib` (RDMA or ISM device)
-	Type string `json:"type"`
-	// name, or PCI address of an RDMA or ISM device. Control characters and bytes that are no UTF-8 are `\xNN`
+	Type   string `json:"type"`
+	// or the name of a network interface, if `type` is `eth`
 	Device string `json:"device"`
-	// 1 or 2; `ib` only
+	// `ib` only
 	Port uint8 `json:"port,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func (c *command) show(ctx context.Context, id pnet.ID) error {
 		t = t.Of(id)
 	}
 	if c.json {
-		return cli.WriteJSON(c.env.Out, tableJSON{Schema: 1, Entries: entriesJSON(t)})
+		return c.env.WriteJSON(tableJSON{Schema: jsondoc.Schema, Entries: entriesJSON(t)})
 	}
 	for _, e := range t {
 		if err := writeRow(c.env.Out, e); err != nil {
@@ -112,7 +112,7 @@ func (c *command) export(ctx context.Context) error {
 		return err
 	}
 	if c.json {
-		return cli.WriteJSON(c.env.Out, tableJSON{Schema: 1, Entries: entriesJSON(t)})
+		return c.env.WriteJSON(tableJSON{Schema: jsondoc.Schema, Entries: entriesJSON(t)})
 	}
 	text, err := t.Format()
 	if err != nil {

@@ -77,7 +77,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		DisableFlagsInUseLine: true,
 	}
 	old.addFlags(root)
-	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
+	cli.AddJSONFlag(root.PersistentFlags(), env, &c.json, "print one JSON document")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newAdd(c), newDel(c), newShow(c), newFlush(c), newApply(c), newExport(c))
 	return root

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/internal/pnettest"
 )
 
@@ -336,12 +337,16 @@ func failing(n int, errno syscall.Errno) func(*pnettest.Kernel) {
 func TestNoModule(t *testing.T) {
 	for _, args := range []string{
 		"", "-s", "show", "show NET1", "-a NET1 -I eth0", "add NET1 eth eth0", "add NET1 eth eth0 --check", "-d NET1", "del NET1",
-		"-f", "flush", "export", "apply -", "--json",
+		"-f", "flush", "export", "apply -", "--json=1",
 	} {
 		h := newHarness(t)
 		h.kernel.NoModule = true
 		h.expectFailure(t, cli.ExitFailure, "SMC module not loaded: run 'modprobe smc', or use a kernel that has it", strings.Fields(args)...)
 	}
+	h := newHarness(t)
+	h.kernel.NoModule = true
+	status := h.run(t, "--json")
+	jsontest.CheckFailure(t, h.out.Bytes(), h.err.String(), status)
 }
 
 // TestNothingTouched checks options that do not access the kernel.

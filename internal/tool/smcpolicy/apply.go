@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -97,12 +98,10 @@ func newSwitch(c *command, word string) *cobra.Command {
 
 // switchJSON is the output of on and off with --json.
 type switchJSON struct {
-	Schema int `json:"schema"`
-	// whether the policy was turned off or on, or would be with `--check`
+	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// whether rules are evaluated, with `--check` whether they would be; if not, all new connections are TCP
+	Check   bool `json:"check"`
+	// if rules are not evaluated, all new connections are TCP
 	Enabled bool `json:"enabled"`
 }
 
@@ -118,7 +117,7 @@ func (c *command) turn(ctx context.Context, on, check bool) error {
 	case err != nil:
 		return err
 	case c.json:
-		return cli.WriteJSON(c.env.Out, switchJSON{Schema: 1, Changed: changed, Check: check, Enabled: on})
+		return c.env.WriteJSON(switchJSON{Schema: jsondoc.Schema, Changed: changed, Check: check, Enabled: on})
 	case !changed:
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
 	case check && on:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -40,19 +41,14 @@ type servicesJSON struct {
 
 // serviceJSON is a service.
 type serviceJSON struct {
-	// `:PORT` of a server, address and port that clients connect to
-	Service string `json:"service"`
-	// `listen` or `connect`
-	Role string `json:"role"`
-	// what new connections are: `smc` or `tcp`
-	Use string `json:"use"`
-	// connections that have ended and for which SMC pays
-	Paid uint64 `json:"paid"`
-	// connections that have ended and for which it does not
+	Service string `json:"target" schema1:"service"`
+	Role    string `json:"role" schema1:",connect"`
+	// of new connections: `smc` or `tcp`
+	Use    string `json:"verdict" schema1:"use"`
+	Paid   uint64 `json:"paid"`
 	Unpaid uint64 `json:"unpaid"`
-	// connections that are open
-	Open uint64 `json:"open"`
-	// until the service is forgotten, if no connection begins or ends
+	Open   uint64 `json:"open"`
+	// if no connection begins or ends
 	Left uint64 `json:"seconds_left"`
 }
 
@@ -70,14 +66,14 @@ func (c *command) auto(ctx context.Context) error {
 		return err
 	}
 	if c.json {
-		out := servicesJSON{Schema: 1, Services: []serviceJSON{}}
+		out := servicesJSON{Schema: jsondoc.Schema, Services: []serviceJSON{}}
 		for _, s := range services {
 			out.Services = append(out.Services, serviceJSON{
-				Service: s.String(), Role: s.Role.String(), Use: s.Verdict.String(),
+				Service: s.String(), Role: roleWord(s.Role), Use: s.Verdict.String(),
 				Paid: s.Paid, Unpaid: s.Unpaid, Open: s.Open, Left: uint64(s.Left / time.Second),
 			})
 		}
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	}
 	if len(services) == 0 {
 		_, err := fmt.Fprintln(c.env.Out, "No service has learned anything.")

@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -210,34 +211,32 @@ func (c *command) change(ctx context.Context, ch change, f func(now []policy.Rul
 // changeJSON is the output of commands that change the rules with --json. Fields are never removed or changed under the same schema
 // number.
 type changeJSON struct {
-	Schema int `json:"schema"`
-	// whether the rules were changed, or would be with `--check`
+	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// rules as `smc_policy export` writes them; one that only moves is in both lists
-	Added   []string `json:"added"`
-	Removed []string `json:"removed"`
+	Check   bool `json:"check"`
+	// a rule that only moves is in both lists
+	Added   []string `json:"rules_added" schema1:"added"`
+	Removed []string `json:"rules_removed" schema1:"removed"`
 	// with `--diff`
 	Diff *diffJSON `json:"diff,omitempty"`
 }
 
 // diffJSON has whole lists in the form of a file, from which Ansible makes its diff.
 type diffJSON struct {
-	// all rules as a file
+	// all rules
 	Before string `json:"before"`
-	// the same, as they are then
+	// the same
 	After string `json:"after"`
 }
 
 // report prints the changes, or the predicted changes.
 func (c *command) report(d policy.Difference, ch change) error {
 	if c.json {
-		out := changeJSON{Schema: 1, Changed: d.Changed(), Check: ch.check, Added: c.texts(d.Added), Removed: c.texts(d.Removed)}
+		out := changeJSON{Schema: jsondoc.Schema, Changed: d.Changed(), Check: ch.check, Added: c.texts(d.Added), Removed: c.texts(d.Removed)}
 		if ch.diff {
 			out.Diff = &diffJSON{Before: c.file(d.From), After: c.file(d.To)}
 		}
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	}
 	lines := c.changes(d, ch)
 	switch {

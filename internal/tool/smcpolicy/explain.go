@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -46,27 +47,24 @@ func newExplain(c *command) *cobra.Command {
 type explainJSON struct {
 	Schema  int  `json:"schema"`
 	Enabled bool `json:"enabled"`
-	// number of the user whose socket it is
-	User uint32 `json:"user"`
-	// number of its group
+	// whose socket it is
+	User  uint32 `json:"uid" schema1:"user"`
 	Group uint32 `json:"group"`
-	// path of the control group in which it was made, if there is one
+	// if there is one
 	Cgroup  string        `json:"cgroup,omitempty"`
 	Answers []explanation `json:"answers"`
 }
 
 type explanation struct {
-	// address and port of the peer, or `:PORT` of a listener
 	Target string `json:"target"`
-	// of a listener, if the rule asks for it: the networks of the clients that the answer is about. That without it is about all others
+	// of a listener, if the rule asks for it; an answer without it is about all other clients
 	From string `json:"from,omitempty"`
-	// what becomes of an ordinary TCP socket: `smc` or `tcp`; by a rule with `auto`, what its service has learned so far
+	// by a rule with `auto`, what its service has learned so far
 	TCPSocket string `json:"tcp_socket"`
-	// what becomes of a socket that was made for SMC, such as one of a program below smc_run
 	SMCSocket string `json:"smc_socket"`
-	// of the rule that decides, from 1; 0 if there is none
-	Number int `json:"number"`
-	// that rule
+	// of the rule that decides, if there is one
+	Number int `json:"rule_number,omitzero" schema1:"number,keep"`
+	// the same
 	Rule string `json:"rule,omitempty"`
 }
 
@@ -93,12 +91,12 @@ func (c *command) explain(ctx context.Context, q question) error {
 	if p.Inherited {
 		return fmt.Errorf("the rules of the initial network namespace decide, which this one cannot read: run '%s explain' there", toolName)
 	}
-	out := explainJSON{Schema: 1, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
+	out := explainJSON{Schema: jsondoc.Schema, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
 	for _, u := range uses {
 		out.Answers = append(out.Answers, c.answers(p, who, u)...)
 	}
 	if c.json {
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	}
 	// The words of a rule for such sockets.
 	_, maker, _ := strings.Cut(policy.Rule{User: &who.User, Group: &who.Group, Cgroup: who.Cgroup}.Text(c.sys.names), " ")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/spf13/cobra"
 )
 
@@ -23,11 +24,10 @@ type learned struct {
 // forgetJSON is the output of auto flush and peers flush with --json. Fields are never removed or changed under the same schema number.
 type forgetJSON struct {
 	Schema int `json:"schema"`
-	// whether there was something to forget
+	// if there was something to forget
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// what the module has forgotten, or would with `--check`: services or peers, as the command without `flush` shows them
+	Check   bool `json:"check"`
+	// services or peers, as the command without `flush` shows them
 	Forgotten []string `json:"forgotten"`
 }
 
@@ -54,7 +54,7 @@ func (c *command) addLearned(cmd *cobra.Command, l learned) *cobra.Command {
 }
 
 func (c *command) flushLearned(ctx context.Context, l learned, check bool) error {
-	out := forgetJSON{Schema: 1, Check: check, Forgotten: []string{}}
+	out := forgetJSON{Schema: jsondoc.Schema, Check: check, Forgotten: []string{}}
 	err := c.withKernel(ctx, func(k kernel) error {
 		names, err := l.list(ctx, k)
 		out.Forgotten = append(out.Forgotten, names...)
@@ -68,7 +68,7 @@ func (c *command) flushLearned(ctx context.Context, l learned, check bool) error
 	case err != nil:
 		return err
 	case c.json:
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	case !out.Changed:
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
 		return err

@@ -81,10 +81,10 @@ smc_policy refuses a control group that does not exist; with --force it adds the
 rule. A control group is found by its path, so a rule still holds when a service
 has been restarted. The path is that of the host, in a container, too.
 
---json prints {"schema": 1, "changed": true or false, "check": true or false,
-"added": [...], "removed": [...]}, where a rule is a line of 'smc_policy
-export'. With --diff there is also {"diff": {"before": "...", "after": "..."}},
-the whole list as a file.`
+--json prints {"schema": 2, "changed": true or false, "check": true or false,
+"rules_added": [...], "rules_removed": [...]}, where a rule is a line of
+'smc_policy export'. With --diff there is also {"diff": {"before": "...",
+"after": "..."}}, the whole list as a file.`
 
 const addExample = `  smc_policy add smc port 6379
   smc_policy add tcp user backup --at 1
@@ -106,7 +106,7 @@ sockets that became SMC, and that are TCP; the bytes that ended connections have
 moved by SMC. Connections to a listener that a rule has left to TCP are not
 counted.
 
---json prints {"schema": 1, "enabled": true or false, "rules": [...]}.`
+--json prints {"schema": 2, "enabled": true or false, "rules": [...]}.`
 
 const showExample = `  smc_policy show
   smc_policy show --json`
@@ -136,13 +136,13 @@ const exportExample = `  smc_policy export > policy.conf`
 const onLong = `Use the rules again, after 'smc_policy off'. Without rules, sockets that are made
 for SMC use SMC.
 
---json prints {"schema": 1, "changed": true or false, "check": true or false,
+--json prints {"schema": 2, "changed": true or false, "check": true or false,
 "enabled": true}.`
 
 const offLong = `Have all connections that begin from now on use TCP: those of sockets that were
 made for SMC, too. The rules stay, and 'smc_policy on' has them used again.
 
---json prints {"schema": 1, "changed": true or false, "check": true or false,
+--json prints {"schema": 2, "changed": true or false, "check": true or false,
 "enabled": false}.`
 
 const peersLong = `Show the peers with which SMC was not possible, such as a server that has no
@@ -168,7 +168,7 @@ Each network namespace has its own list, of at most 2048 peers for each role.
 Any user may read it; root (CAP_NET_ADMIN in the user namespace that owns the
 network namespace) may flush it.
 
---json prints {"schema": 1, "peers": [...]}, and with flush {"schema": 1,
+--json prints {"schema": 2, "peers": [...]}, and with flush {"schema": 2,
 "changed": true or false, "check": true or false, "forgotten": [...]}.`
 
 const peersExample = `  smc_policy peers
@@ -184,7 +184,7 @@ it is what the service has learned so far.
 Whether a connection that is to use SMC does so depends on the peer and the
 devices: 'smc_chk --connect HOST' tries it.
 
---json prints {"schema": 1, "enabled": true or false, "answers": [...]}, with an
+--json prints {"schema": 2, "enabled": true or false, "answers": [...]}, with an
 answer for each address of the host.`
 
 const explainExample = `  smc_policy explain 10.1.0.2:6379
@@ -213,7 +213,7 @@ Columns:
 With flush, the module forgets what all services have learned: their new
 connections are SMC again, and those that are open do not count.
 
---json prints {"schema": 1, "services": [...]}, and with flush {"schema": 1,
+--json prints {"schema": 2, "services": [...]}, and with flush {"schema": 2,
 "changed": true or false, "check": true or false, "forgotten": [...]}.`
 
 const autoExample = `  smc_policy add auto
@@ -255,9 +255,10 @@ The ceilings are the settings net.smc.max_memory_kbytes and
 net.smc.host_max_memory_kbytes. 'smc_conf save' keeps them in
 /etc/smc/smc.conf.
 
---check only predicts the change. --json prints {"schema": 1, "namespace": {...},
-"host": {...}} with sizes in bytes, or for a new ceiling {"schema": 1,
-"changed": true or false, "check": true or false, "ceiling": BYTES}.`
+--check only predicts the change. --json prints {"schema": 2, "namespace": {...},
+"host": {...}} with sizes in bytes, or for a new ceiling {"schema": 2,
+"changed": true or false, "check": true or false, "ceiling_bytes":
+BYTES}.`
 
 const memoryExample = `  smc_policy memory
   smc_policy memory 64M
@@ -279,7 +280,7 @@ with which SMC was not possible, and ceilings of memory belong to each namespace
 
 'smc_conf save' keeps it as the setting policy_for_namespaces.
 
---check only predicts the change. --json prints {"schema": 1, "changed": true or
+--check only predicts the change. --json prints {"schema": 2, "changed": true or
 false, "check": true or false, "enabled": true or false}.`
 
 const namespacesExample = `  smc_policy add smc cgroup machine.slice

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -18,44 +19,36 @@ const maxCeiling = 1<<32 - 1
 
 // memoryJSON is the output of memory with --json. Fields are never removed or changed under the same schema number.
 type memoryJSON struct {
-	Schema int `json:"schema"`
-	// what connections of the network namespace have
+	Schema    int      `json:"schema"`
 	Namespace poolJSON `json:"namespace"`
-	// what all connections and link groups of the host have; in the initial network namespace only
+	// in the initial network namespace only
 	Host *poolJSON `json:"host,omitempty"`
 }
 
 // poolJSON is the memory of a network namespace or of the host.
 type poolJSON struct {
-	// the most bytes that may be reserved; 0 if there is no ceiling
-	Ceiling uint64 `json:"ceiling"`
-	// bytes; the sum of `rmbs`, `send_rings`, `dmbs` and `queues`
-	Reserved uint64 `json:"reserved"`
-	// the most bytes that were reserved at any time
-	Highest uint64 `json:"highest"`
-	// bytes of receive buffers of SMC-R
-	RMBs uint64 `json:"rmbs"`
-	// bytes of send buffers of SMC-R
-	SendRings uint64 `json:"send_rings"`
-	// bytes of receive buffers of SMC-D: within the host, of their pages with data, or at least of four for each
-	DMBs uint64 `json:"dmbs"`
-	// bytes of messages in the queues of links; of the host only
-	Queues *uint64 `json:"queues,omitempty"`
-	// bytes of buffers that link groups keep for their next connections; of the host only
-	Idle *uint64 `json:"idle,omitempty"`
-	// ends of connections that are TCP because of a ceiling
-	Refused uint64 `json:"refused"`
+	Ceiling uint64 `json:"ceiling_bytes" schema1:"ceiling"`
+	// the sum of `rmb_bytes`, `sndbuf_bytes`, `dmb_bytes` and `queue_bytes`
+	Reserved  uint64 `json:"reserved_bytes" schema1:"reserved"`
+	Highest   uint64 `json:"highest_bytes" schema1:"highest"`
+	RMBs      uint64 `json:"rmb_bytes" schema1:"rmbs"`
+	SendRings uint64 `json:"sndbuf_bytes" schema1:"send_rings"`
+	// within the host, of their pages with data, or at least of four for each
+	DMBs uint64 `json:"dmb_bytes" schema1:"dmbs"`
+	// of the host only
+	Queues *uint64 `json:"queue_bytes,omitempty" schema1:"queues"`
+	// of the host only
+	Idle    *uint64 `json:"idle_bytes,omitempty" schema1:"idle"`
+	Refused uint64  `json:"ends_refused" schema1:"refused"`
 }
 
 // memorySetJSON is the output of memory CEILING with --json. Fields are never removed or changed under the same schema number.
 type memorySetJSON struct {
-	Schema int `json:"schema"`
-	// whether the ceiling was changed, or would be with `--check`
+	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// bytes; 0 if there is no ceiling, and with `--check` if it would be the default
-	Ceiling uint64 `json:"ceiling"`
+	Check   bool `json:"check"`
+	// with `--check`, 0 also if it would be the default
+	Ceiling uint64 `json:"ceiling_bytes" schema1:"ceiling"`
 }
 
 func newMemory(c *command) *cobra.Command {
@@ -109,12 +102,12 @@ func (c *command) showMemory(ctx context.Context) error {
 		return err
 	}
 	if c.json {
-		out := memoryJSON{Schema: 1, Namespace: newPoolJSON(m.Namespace, false)}
+		out := memoryJSON{Schema: jsondoc.Schema, Namespace: newPoolJSON(m.Namespace, false)}
 		if m.Host != nil {
 			host := newPoolJSON(*m.Host, true)
 			out.Host = &host
 		}
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	}
 	head := []string{"", "Namespace"}
 	if m.Host != nil {
@@ -215,7 +208,7 @@ func (c *command) setCeiling(ctx context.Context, text string, host, check bool)
 		if err != nil {
 			return err
 		}
-		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Check: check, Ceiling: bytes})
+		return c.env.WriteJSON(memorySetJSON{Schema: jsondoc.Schema, Changed: changed, Check: check, Ceiling: bytes})
 	}
 	switch {
 	case !changed:

@@ -59,7 +59,7 @@ Ends that are TCP  7          9
     "refused": 0
   }
 }
-`, "", "memory", "--json")
+`, "", "memory", "--json=1")
 }
 
 func TestMemoryCeiling(t *testing.T) {
@@ -82,13 +82,13 @@ func TestMemoryCeiling(t *testing.T) {
 		{"64m", "unchanged\n", "65536", "0"},
 		{"64m --check", "unchanged\n", "65536", "0"},
 		{"1G --check", "would set the ceiling to 1G\n", "65536", "0"},
-		{"--host none --check --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": true,\n  \"ceiling\": 0\n}\n", "65536", "0"},
+		{"--host none --check --json=1", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": true,\n  \"ceiling\": 0\n}\n", "65536", "0"},
 		{"--host 2G", "", "65536", "2097152"},
-		{"--host default --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 50331648\n}\n", "65536", "0"},
-		{"--host none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 0\n}\n", "65536", "4294967295"},
+		{"--host default --json=1", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 50331648\n}\n", "65536", "0"},
+		{"--host none --json=1", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 0\n}\n", "65536", "4294967295"},
 		{"--host 4095G", "", "65536", "4293918720"},
-		{"none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 0\n}\n", "0", "4293918720"},
-		{"1K --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 1024\n}\n", "1", "4293918720"},
+		{"none --json=1", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 0\n}\n", "0", "4293918720"},
+		{"1K --json=1", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 1024\n}\n", "1", "4293918720"},
 	} {
 		h.expect(0, tt.out, "", append([]string{"memory"}, strings.Fields(tt.args)...)...)
 		for name, want := range map[string]string{namespaceCeiling: tt.namespace, hostCeiling: tt.host} {

@@ -6,17 +6,16 @@ import (
 	"fmt"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/spf13/cobra"
 )
 
 // namespacesJSON is the output of namespaces with --json. Fields are never removed or changed under the same schema number.
 type namespacesJSON struct {
-	Schema int `json:"schema"`
-	// whether this was switched, or would be with `--check`
+	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// whether network namespaces without rules use the rules of the initial one, with `--check` whether they would
+	Check   bool `json:"check"`
+	// then network namespaces without rules use the rules of the initial one
 	Enabled bool `json:"enabled"`
 }
 
@@ -54,7 +53,7 @@ func (c *command) showNamespaces() error {
 		return err
 	}
 	if c.json {
-		return cli.WriteJSON(c.env.Out, namespacesJSON{Schema: 1, Enabled: value != "0"})
+		return c.env.WriteJSON(namespacesJSON{Schema: jsondoc.Schema, Enabled: value != "0"})
 	}
 	text := "off: each network namespace has only its own rules"
 	if value != "0" {
@@ -74,7 +73,7 @@ func (c *command) setNamespaces(on, check bool) error {
 	case err != nil:
 		return err
 	case c.json:
-		return cli.WriteJSON(c.env.Out, namespacesJSON{Schema: 1, Changed: changed, Check: check, Enabled: on})
+		return c.env.WriteJSON(namespacesJSON{Schema: jsondoc.Schema, Changed: changed, Check: check, Enabled: on})
 	case !changed:
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
 	case check && on:

@@ -32,8 +32,8 @@ func TestNamespaces(t *testing.T) {
 		{"off --check", "would leave each network namespace only its own rules\n", "1"},
 		{"on", "unchanged\n", "1"},
 		{"", on, "1"},
-		{"--json", "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"enabled\": true\n}\n", "1"},
-		{"off --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"enabled\": false\n}\n", "0"},
+		{"--json=1", "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"enabled\": true\n}\n", "1"},
+		{"off --json=1", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"enabled\": false\n}\n", "0"},
 	} {
 		h.expect(0, tt.out, "", append([]string{"namespaces"}, strings.Fields(tt.args)...)...)
 		if got, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(got)) != tt.value {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
@@ -22,28 +23,17 @@ type peersJSON struct {
 // peerJSON is a peer that the module remembers.
 type peerJSON struct {
 	Address string `json:"address"`
-	// that the socket was bound to, if it was
-	Interface string `json:"interface,omitempty"`
-	// of the service: the peer's if `role` is `connect`, else this host's
-	Port uint16 `json:"port"`
-	// of this host: `connect` or `listen`
-	Role   string     `json:"role"`
-	Reason reasonJSON `json:"reason"`
+	// to which the socket was bound, if it was
+	Interface string `json:"netdev,omitempty" schema1:"interface"`
+	// of the service: the peer's if `role` is `client`, else this host's
+	Port   uint16         `json:"tcp_port" schema1:"port"`
+	Role   string         `json:"role" schema1:",connect"`
+	Reason jsondoc.Reason `json:"reason"`
 	// if the peer has given a reason
-	PeerReason *reasonJSON `json:"peer_reason,omitempty"`
-	// of the user for whose sockets it counts, if `role` is `connect`
-	User *uint32 `json:"uid,omitempty"`
-	// until the module forgets the peer
-	SecondsLeft uint32 `json:"seconds_left"`
-}
-
-// reasonJSON is a reason why connections are TCP.
-type reasonJSON struct {
-	// as in `0x03010000`
-	Code string `json:"code"`
-	// as in `PEER_NO_SMC`; left out for a code that no Linux has
-	Name string `json:"name,omitempty"`
-	Text string `json:"text,omitempty"`
+	PeerReason *jsondoc.Reason `json:"peer_reason,omitempty"`
+	// for whose sockets it counts, if `role` is `client`
+	User        *uint32 `json:"uid,omitempty"`
+	SecondsLeft uint32  `json:"seconds_left"`
 }
 
 func newPeers(c *command) *cobra.Command {
@@ -65,20 +55,29 @@ func newPeers(c *command) *cobra.Command {
 	})
 }
 
-func newReasonJSON(r netlinksmc.Reason) reasonJSON {
-	return reasonJSON{Code: r.String(), Name: r.Name(), Text: r.Text()}
+// newReason returns a reason without its remedy: the module remembers peers for which there is none.
+func newReason(r netlinksmc.Reason) jsondoc.Reason {
+	return jsondoc.Reason{Code: r.String(), Name: r.Name(), Text: r.Text()}
+}
+
+// roleWord returns the role of this host for a use of sockets.
+func roleWord(r policy.Role) string {
+	if r == policy.Connect {
+		return jsondoc.RoleClient
+	}
+	return jsondoc.RoleServer
 }
 
 func newPeerJSON(p policy.Peer) peerJSON {
 	out := peerJSON{
-		Address: p.Address.String(), Interface: interfaceName(p.Interface), Port: p.Port, Role: p.Role.String(), Reason: newReasonJSON(p.Reason),
+		Address: p.Address.String(), Interface: interfaceName(p.Interface), Port: p.Port, Role: roleWord(p.Role), Reason: newReason(p.Reason),
 		SecondsLeft: uint32(p.Left.Seconds()),
 	}
 	if p.Role == policy.Connect {
 		out.User = &p.User
 	}
 	if p.PeerReason != 0 {
-		reason := newReasonJSON(p.PeerReason)
+		reason := newReason(p.PeerReason)
 		out.PeerReason = &reason
 	}
 	return out
@@ -128,11 +127,11 @@ func (c *command) peers(ctx context.Context) error {
 		return err
 	}
 	if c.json {
-		out := peersJSON{Schema: 1, Peers: []peerJSON{}}
+		out := peersJSON{Schema: jsondoc.Schema, Peers: []peerJSON{}}
 		for _, p := range peers {
 			out.Peers = append(out.Peers, newPeerJSON(p))
 		}
-		return cli.WriteJSON(c.env.Out, out)
+		return c.env.WriteJSON(out)
 	}
 	if len(peers) == 0 {
 		_, err := fmt.Fprintln(c.env.Out, "There are no peers with which SMC was not possible.")

@@ -15,7 +15,7 @@ import (
 func TestPeers(t *testing.T) {
 	h := newHarness(t)
 	h.expect(0, "There are no peers with which SMC was not possible.\n", "", "peers")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"peers\": []\n}\n", "", "peers", "--json")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"peers\": []\n}\n", "", "peers", "--json=1")
 	h.kernel.peers = []policy.Peer{
 		{Address: netip.MustParseAddr("10.0.0.2"), Port: 5432, Role: policy.Listen, Reason: netlinksmc.ReasonNoUEID, Left: time.Minute},
 		{
@@ -54,11 +54,11 @@ func TestPeers(t *testing.T) {
     }
   ]
 }
-`, "", "peers", "--json")
+`, "", "peers", "--json=1")
 	h.expect(0, "would forget [fd00::1]:80 connect\n", "", "peers", "flush", "--check")
 	h.expect(0, "forgot [fd00::1]:80 connect\n", "", "peers", "flush")
 	h.expect(0, "unchanged\n", "", "peers", "flush")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"forgotten\": []\n}\n", "", "peers", "flush", "--json")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"forgotten\": []\n}\n", "", "peers", "flush", "--json=1")
 	h.expect(0, "There are no peers with which SMC was not possible.\n", "", "peers", "show")
 	for _, args := range [][]string{{"peers", "10.0.0.2"}, {"peers", "flush", "10.0.0.2"}} {
 		if status := h.run(args...); status != 2 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -15,9 +16,8 @@ import (
 // policyJSON is the output of show and export with --json. Fields are never removed or changed under the same schema number.
 type policyJSON struct {
 	Schema int `json:"schema"`
-	// whether rules are evaluated; if not, all new connections are TCP
-	Enabled bool `json:"enabled"`
-	// whether the rules of the initial network namespace decide, because this one has none (`smc_policy namespaces on`)
+	// if rules are not evaluated, all new connections are TCP
+	Enabled   bool `json:"enabled"`
 	Inherited bool `json:"inherited,omitempty"`
 	// in the order in which they are evaluated
 	Rules []ruleJSON `json:"rules"`
@@ -25,20 +25,17 @@ type policyJSON struct {
 
 // ruleJSON is a rule.
 type ruleJSON struct {
-	// of the rule in the list, from 1
-	Number int    `json:"number"`
-	Name   string `json:"name,omitempty"`
-	// the rule as `smc_policy export` writes it
-	Rule string `json:"rule"`
-	// `smc`, `tcp` or `auto`
+	Number  int    `json:"rule_number" schema1:"number"`
+	Name    string `json:"rule_name,omitempty" schema1:"name"`
+	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
-	// calls of connect() and listen() that the rule has decided; of a rule with `from` or `peer`, the connections of listeners instead of their calls
+	// of a rule with `from` or `peer`, the connections of listeners instead of their calls
 	Decisions uint64 `json:"decisions"`
-	// connections of these sockets that became SMC; those of a listener included
+	// those of a listener included
 	SMC uint64 `json:"connections_smc"`
-	// connections of these sockets that are TCP, except those to a listener that a rule has left to TCP
+	// except those to a listener that a rule has left to TCP
 	TCP uint64 `json:"connections_tcp"`
-	// that ended connections have moved by SMC, in both directions
+	// of ended connections, by SMC, in both directions
 	Bytes uint64 `json:"bytes"`
 }
 
@@ -66,14 +63,14 @@ func (c *command) read(ctx context.Context) (policy.Policy, error) {
 }
 
 func (c *command) writeJSON(p policy.Policy) error {
-	out := policyJSON{Schema: 1, Enabled: p.Enabled, Inherited: p.Inherited, Rules: []ruleJSON{}}
+	out := policyJSON{Schema: jsondoc.Schema, Enabled: p.Enabled, Inherited: p.Inherited, Rules: []ruleJSON{}}
 	for i, r := range p.Rules {
 		out.Rules = append(out.Rules, ruleJSON{
 			Number: i + 1, Name: cli.Printable(r.Name), Rule: cli.Printable(r.Text(c.sys.names)), Verdict: r.Verdict.String(),
 			Decisions: r.Counters.Decisions, SMC: r.Counters.SMC, TCP: r.Counters.TCP, Bytes: r.Counters.Bytes,
 		})
 	}
-	return cli.WriteJSON(c.env.Out, out)
+	return c.env.WriteJSON(out)
 }
 
 func (c *command) show(ctx context.Context) error {

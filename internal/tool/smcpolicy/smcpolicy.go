@@ -99,7 +99,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.show(cmd.Context()) },
 	}
-	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
+	cli.AddJSONFlag(root.PersistentFlags(), env, &c.json, "print one JSON document")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"))
 	root.AddCommand(newExplain(c), newAuto(c), newPeers(c), newMemory(c), newNamespaces(c))

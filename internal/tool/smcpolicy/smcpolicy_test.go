@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/spf13/cobra"
@@ -168,6 +171,27 @@ func (h *harness) expect(status int, out, stderr string, args ...string) {
 	h.t.Helper()
 	if got := h.run(args...); got != status || h.out.String() != out || h.err.String() != stderr {
 		h.t.Errorf("%q: status %d\n%s%s%s", args, got, h.err.String(), cmp.Diff(out, h.out.String()), cmp.Diff(stderr, h.err.String()))
+	}
+	if i := slices.Index(args, "--json=1"); i >= 0 {
+		h.presentSchema(slices.Replace(slices.Clone(args), i, i+1, "--json"))
+	}
+}
+
+// presentSchema checks the document of a command in the present schema. A command that changes something only predicts it.
+func (h *harness) presentSchema(args []string) {
+	h.t.Helper()
+	if changes := regexp.MustCompile(`add|del|apply|flush|on|off|none|default|\d+K`); slices.ContainsFunc(args, func(a string) bool {
+		return changes.FindString(a) == a
+	}) {
+		args = append(args, "--check")
+	}
+	h.run(args...)
+	jsontest.Check(h.t, h.out.Bytes())
+	doc := map[string]any{"show": new(Rules), "memory": new(Memory)}[args[0]]
+	if doc != nil && !slices.Contains(args, "--check") {
+		if err := jsondoc.Decode(h.out.Bytes(), doc); err != nil {
+			h.t.Error(err)
+		}
 	}
 }
 
@@ -346,19 +370,19 @@ func TestShow(t *testing.T) {
     }
   ]
 }
-`, "", "show", "--json")
+`, "", "show", "--json=1")
 }
 
 func TestSwitch(t *testing.T) {
 	h := newHarness(t, "smc")
 	h.expect(0, "unchanged\n", "", "on", "--check")
 	h.expect(0, "would have all new connections use TCP\n", "", "off", "--check")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": true,\n  \"enabled\": false\n}\n", "", "off", "--json", "--check")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": true,\n  \"enabled\": false\n}\n", "", "off", "--json=1", "--check")
 	if !h.kernel.policy.Enabled || h.kernel.sets != 0 {
 		t.Errorf("--check has changed something: %+v", h.kernel)
 	}
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"enabled\": false\n}\n", "", "off", "--json")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"enabled\": false\n}\n", "", "off", "--json")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"enabled\": false\n}\n", "", "off", "--json=1")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"enabled\": false\n}\n", "", "off", "--json=1")
 	h.expect(0, "would use the rules again\n", "", "on", "--check")
 	h.expect(0, "unchanged\n", "", "off")
 	h.kernel.busy = tries - 1
@@ -392,7 +416,7 @@ func TestExplain(t *testing.T) {
     }
   ]
 }
-`, "", "explain", "--json", ":80")
+`, "", "explain", "--json=1", ":80")
 	h.expect(0, "socket of user root group www-data cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "",
 		"explain", "--user", "root", "--group", "www-data", "10.1.0.2:6379")
 	h.expect(0, "socket of user 5 group root cgroup user.slice\n:80: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "",
@@ -415,7 +439,7 @@ func TestExplain(t *testing.T) {
 func TestAuto(t *testing.T) {
 	h := newHarness(t, "auto port 80", "auto to 10.0.0.0/8")
 	h.expect(0, "No service has learned anything.\n", "", "auto")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"services\": []\n}\n", "", "auto", "--json")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"services\": []\n}\n", "", "auto", "--json=1")
 	h.expect(0, "unchanged\n", "", "auto", "flush")
 	h.kernel.services = []policy.Service{
 		{Role: policy.Listen, Port: 80, Verdict: policy.TCP, Unpaid: 12, Open: 1, Left: 10 * time.Minute},
@@ -447,14 +471,14 @@ func TestAuto(t *testing.T) {
     }
   ]
 }
-`, "", "auto", "--json")
+`, "", "auto", "--json=1")
 	const who = "socket of user www-data group www-data cgroup user.slice\n"
 	h.expect(0, who+":80: TCP socket: tcp; SMC socket: tcp (rule 1: auto port 80)\n", "", "explain", ":80")
 	h.expect(0, who+"10.1.0.2:6379: TCP socket: smc; SMC socket: smc (rule 2: auto to 10.0.0.0/8)\n", "", "explain", "10.1.0.2:6379")
 	h.expect(0, who+"10.1.0.3:80: TCP socket: smc; SMC socket: smc (rule 1: auto port 80)\n", "", "explain", "10.1.0.3:80")
 	h.expect(0, "would forget :80\nwould forget 10.1.0.2:6379\n", "", "auto", "flush", "--check")
 	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"forgotten\": [\n    \":80\",\n    \"10.1.0.2:6379\"\n  ]\n}\n", "",
-		"auto", "flush", "--json")
+		"auto", "flush", "--json=1")
 	h.expect(0, "unchanged\n", "", "auto", "flush")
 }
 

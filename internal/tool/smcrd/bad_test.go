@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
@@ -95,13 +96,17 @@ func TestWithoutModule(t *testing.T) {
 	}
 	for _, args := range []string{
 		"info", "linkgroup", "-dd link", "device", "stats", "stats reset", "stats json", "ueid", "ueid add A", "ueid del A",
-		"ueid flush", "handshake-limit", "handshake-limit enable", "info --json", "linkgroup --json",
+		"ueid flush", "handshake-limit", "handshake-limit enable", "info --json=1", "linkgroup --json=1",
 	} {
 		got := (&bench{open: gone}).run(techR, strings.Fields(args)...)
 		if got.status != 1 || got.stdout != "" {
 			t.Errorf("%s: status %d, stdout %q", args, got.status, got.stdout)
 		}
 		oneLine(t, techR, got.stderr, "SMC module not available: load it")
+	}
+	for _, args := range []string{"info --json", "linkgroup --json", "ueid add A -json"} {
+		got := (&bench{open: gone}).run(techR, strings.Fields(args)...)
+		jsontest.CheckFailure(t, []byte(got.stdout), got.stderr, 1)
 	}
 	for _, args := range []string{"", "-h", "help", "help stats", "stats help", "ueid h", "-v", "--version", "linkgroup --help"} {
 		b := &bench{open: gone}
@@ -127,10 +132,10 @@ func TestChanges(t *testing.T) {
 	}{
 		{techR, "ueid add A", fake{}, 0, "", "", "add A"},
 		{techR, "u a A", fake{}, 0, "", "", "add A"},
-		{techR, "ueid add A --json", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": true\n}\n", "", "add A"},
+		{techR, "ueid add A --json=1", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": true\n}\n", "", "add A"},
 		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDTableFull), ueids: []string{"B", "A"}}, 0, "user EID A is already defined\n", "", "add A"},
 		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "user EID A is already defined\n", "", "add A"},
-		{techR, "ueid add A --json", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "add A"},
+		{techR, "ueid add A --json=1", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "add A"},
 		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDTableFull)}, 1, "", "maximum number", "add A"},
 		{techR, "ueid add A", fake{err: perm}, 1, "", "operation not permitted: run as root", "add A"},
 		{techR, "ueid del A", fake{}, 0, "", "", "del A"},
@@ -140,11 +145,11 @@ func TestChanges(t *testing.T) {
 		{techR, "ueid del A", fake{err: perm}, 1, "", "not permitted", "del A"},
 		{techR, "ueid del A", fake{lastUEIDSwitches: true}, 0, "", "the kernel has enabled the system EID", "del A"},
 		{techR, "ueid flush", fake{ueids: []string{"A"}}, 0, "", "", "flush"},
-		{techR, "ueid flush --json", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "flush"},
+		{techR, "ueid flush --json=1", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "flush"},
 		{techR, "ueid flush", fake{err: perm}, 1, "", "not permitted", "flush"},
 		{techD, "seid enable", fake{seid: &netlinksmc.SEID{}}, 0, "", "", "seid Yes"},
 		{techD, "seid d", fake{seid: &netlinksmc.SEID{}}, 0, "", "", "seid No"},
-		{techD, "seid disable --json", fake{seid: &netlinksmc.SEID{}}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "seid No"},
+		{techD, "seid disable --json=1", fake{seid: &netlinksmc.SEID{}}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "seid No"},
 		{techD, "seid enable", fake{err: kind(netlinksmc.ErrNoSEID)}, 1, "", "system EID not available", "seid Yes"},
 		{techR, "handshake-limit enable", fake{}, 0, "", "", "limit Yes"},
 		{techD, "ha d", fake{limit: true}, 0, "", "", "limit No"},
@@ -172,7 +177,7 @@ func TestChanges(t *testing.T) {
 
 // TestInterrupted checks that a list that changed while it was read is shown, and that the command fails.
 func TestInterrupted(t *testing.T) {
-	for _, args := range []string{"linkgroup", "link", "-d linkgroup", "device", "stats", "ueid", "info", "linkgroup --json"} {
+	for _, args := range []string{"linkgroup", "link", "-d linkgroup", "device", "stats", "ueid", "info", "linkgroup --json=1"} {
 		f := populated()
 		f.listErr = &smcerr.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
 		got := (&bench{fake: f}).run(techR, strings.Fields(args)...)
@@ -194,7 +199,7 @@ type fullDisk struct{}
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestBrokenOutput(t *testing.T) {
-	for _, args := range []string{"info", "linkgroup", "-dd link", "device", "stats", "stats json", "ueid", "stats --json"} {
+	for _, args := range []string{"info", "linkgroup", "-dd link", "device", "stats", "stats json", "ueid", "stats --json=1"} {
 		if got := (&bench{fake: populated(), out: closedPipe{}}).run(techR, strings.Fields(args)...); got.status != 1 || got.stderr != "" {
 			t.Errorf("%s | head: %+v", args, got)
 		}

@@ -21,7 +21,7 @@ func TestDelete(t *testing.T) {
 		{techR, "linkgroup delete 00000100", "delete R 00000100", result{}},
 		{techR, "linkg delete 0x101", "delete R 00000100", result{}},
 		{techD, "linkgroup delete 00000201", "delete D 00000201", result{}},
-		{techR, "linkgroup delete 100 --json", "delete R 00000100", result{stdout: "{\n  \"schema\": 1,\n  \"changed\": true\n}\n"}},
+		{techR, "linkgroup delete 100 --json=1", "delete R 00000100", result{stdout: "{\n  \"schema\": 1,\n  \"changed\": true\n}\n"}},
 		{techR, "linkgroup delete", "", result{stderr: "smcr: linkgroup delete: the LG-ID is missing; see 'smcr linkgroup --help'\n", status: 2}},
 		{techR, "linkgroup delete all", "", result{
 			stderr: "smcr: \"all\" is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them; see 'smcr linkgroup --help'\n", status: 2,
@@ -32,7 +32,7 @@ func TestDelete(t *testing.T) {
 		}},
 		{techR, "link delete 00000100 02", "delete link 00000100 02", result{}},
 		{techR, "link delete 0x1ff 0xA", "delete link 00000100 0a", result{}},
-		{techR, "link delete 100 1 --json", "delete link 00000100 01", result{stdout: "{\n  \"schema\": 1,\n  \"changed\": true\n}\n"}},
+		{techR, "link delete 100 1 --json=1", "delete link 00000100 01", result{stdout: "{\n  \"schema\": 1,\n  \"changed\": true\n}\n"}},
 		{techR, "link delete", "", result{stderr: "smcr: link delete: the LG-ID is missing; see 'smcr link --help'\n", status: 2}},
 		{techR, "link delete 100", "", result{stderr: "smcr: link delete: the LINK-ID is missing; see 'smcr link --help'\n", status: 2}},
 		{techR, "link delete all 1", "", result{

@@ -16,8 +16,9 @@ from smc_pnet and not from firmware. A device of type 1110 is a fabric, memory
 that guests of a KVM host share; its PCHID is between ff00 and fffe.
 
 JSON fields:
-  schema; technology; devices [{pci_id, type, vendor, device, fid, pchid,
-  critical, linkgroups, ports [{number, state, pnet_id, pnet_id_by_user}]}].
+  schema; transport; devices [{pci_address, device_type, vendor_id, device_id,
+  fid, pchid, critical, linkgroup_count, ports [{port, state, pnet_id,
+  pnet_id_origin}]}].
   Numbers in strings are hexadecimal.`
 
 const deviceLongR = `List the RoCE devices of the host, a row per port. 'ibdev DEV' and 'netdev DEV'
@@ -29,9 +30,9 @@ Interfaces belong to the initial network namespace: in others their names are
 blank.
 
 JSON fields:
-  schema; technology; devices [{ibdev, pci_id, type, vendor, device, fid, pchid,
-  critical, ports [{number, state, netdev, ifindex, links, pnet_id,
-  pnet_id_by_user}]}]. Numbers in strings are hexadecimal.`
+  schema; transport; devices [{device, pci_address, device_type, vendor_id,
+  device_id, fid, pchid, critical, ports [{port, state, netdev, ifindex,
+  link_count, pnet_id, pnet_id_origin}]}]. Numbers in strings are hexadecimal.`
 
 // devQuery is the filter in the words after "device"; "" matches any.
 type devQuery struct{ ibdev, netdev string }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
 )
@@ -37,7 +38,8 @@ and enable or disable its use. To disable it, a user EID must be defined.
 Changes need CAP_NET_ADMIN in the initial user namespace.
 
 JSON fields:
-  show        schema; seid {eid, enabled}, which is left out if the host has none
+  show        schema; seid; enabled; the last two are left out if the host has
+              no system EID
   the others  schema; changed`
 
 const limitLong = `Show and set whether a network namespace limits SMC handshakes. If the limit is
@@ -58,12 +60,9 @@ type ueidsJSON struct {
 type seidJSON struct {
 	Schema int `json:"schema"`
 	// if the host has one
-	SEID *seidStateJSON `json:"seid,omitempty"`
-}
-
-type seidStateJSON struct {
-	EID     string `json:"eid"`
-	Enabled bool   `json:"enabled"`
+	SEID string `json:"seid,omitzero" schema1:",seid_object"`
+	// the same
+	Enabled *bool `json:"enabled,omitzero" schema1:"-"`
 }
 
 type limitJSON struct {
@@ -84,7 +83,7 @@ type changedJSON struct {
 // change.
 func (o *options) changed(changed bool, format string, args ...any) error {
 	if o.json {
-		return o.writeJSON(changedJSON{Schema: 1, Changed: changed})
+		return o.writeJSON(changedJSON{Schema: jsondoc.Schema, Changed: changed})
 	}
 	if changed {
 		return nil
@@ -190,7 +189,7 @@ func (o *options) showUEIDs(ctx context.Context, c client) error {
 		return err
 	}
 	if o.json {
-		return cmp.Or(o.writeJSON(ueidsJSON{Schema: 1, UEIDs: append([]string{}, eids...)}), warn)
+		return cmp.Or(o.writeJSON(ueidsJSON{Schema: jsondoc.Schema, UEIDs: append([]string{}, eids...)}), warn)
 	}
 	for _, eid := range eids {
 		if _, err := fmt.Fprintln(o.env.Out, left(eid, 32)); err != nil {
@@ -244,9 +243,9 @@ func (o *options) runSEID(ctx context.Context, c client, command string) error {
 		return o.changed(seid == nil || seid.Enabled != enable, "")
 	}
 	if o.json {
-		doc := seidJSON{Schema: 1}
+		doc := seidJSON{Schema: jsondoc.Schema}
 		if seid != nil {
-			doc.SEID = &seidStateJSON{EID: seid.EID, Enabled: seid.Enabled}
+			doc.SEID, doc.Enabled = seid.EID, &seid.Enabled
 		}
 		return o.writeJSON(doc)
 	}
@@ -287,7 +286,7 @@ func (o *options) runLimit(ctx context.Context, c client, command string) error 
 		return o.changed(true, "")
 	}
 	if o.json {
-		return o.writeJSON(limitJSON{Schema: 1, Limit: limitStateJSON{Enabled: enabled}})
+		return o.writeJSON(limitJSON{Schema: jsondoc.Schema, Limit: limitStateJSON{Enabled: enabled}})
 	}
 	_, err = fmt.Fprintf(o.env.Out, "Handshake limit: %s\n", state[enabled])
 	return err

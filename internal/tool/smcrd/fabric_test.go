@@ -42,7 +42,7 @@ FID  Type  PCI-ID        PCHID  InUse  #LGs  PNET-ID··
 LG-ID    VLAN  #Conns  PNET-ID·
 00000100    0       2                  ·
 `},
-		{"linkgroup --json", `
+		{"linkgroup --json=1", `
 {
   "schema": 1,
   "technology": "smcd",

@@ -3,7 +3,6 @@
 package smcrd
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -68,14 +69,24 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%d clients opened, %d closed", b.opened, b.fake.closed)
 			}
 			if strings.Contains(tc.args, "--json") {
-				var doc struct{ Schema int }
-				if err := json.Unmarshal([]byte(got.stdout), &doc); err != nil || doc.Schema != 1 {
-					t.Errorf("schema %d, %v", doc.Schema, err)
+				jsontest.Check(t, []byte(got.stdout))
+				if doc := documents[name]; doc != nil {
+					if err := jsondoc.Decode([]byte(got.stdout), doc); err != nil {
+						t.Error(err)
+					}
 				}
+				old := (&bench{fake: populated()}).run(tc.tech, strings.Fields(strings.Replace(tc.args, "--json", "--json=1", 1))...)
+				golden.Check(t, "testdata/schema1/"+strings.ReplaceAll(name, " ", "_")+".golden", old.stdout)
 			}
 			golden.Check(t, "testdata/"+strings.ReplaceAll(name, " ", "_")+".golden", got.stdout)
 		})
 	}
+}
+
+// documents are what programs decode the documents of commands to.
+var documents = map[string]any{
+	"smcr linkgroup --json": new(LinkGroupsR), "smcd linkgroup --json": new(LinkGroupsD), "smcr device --json": new(Devices),
+	"smcd device --json": new(Devices), "smcr stats --json": new(Stats), "smcd stats --json": new(Stats),
 }
 
 // TestParitySamples compares the output with lines of smc-tools. '·' is a trailing blank.
@@ -185,11 +196,11 @@ func TestEmpty(t *testing.T) {
 		{techD, "linkgroup", ""},
 		{techD, "device", ""},
 		{techD, "seid", "n/a\n"},
-		{techR, "linkgroup --json", "{\n  \"schema\": 1,\n  \"technology\": \"smcr\",\n  \"linkgroups\": []\n}\n"},
-		{techD, "linkgroup --json", "{\n  \"schema\": 1,\n  \"technology\": \"smcd\",\n  \"linkgroups\": []\n}\n"},
-		{techR, "device --json", "{\n  \"schema\": 1,\n  \"technology\": \"smcr\",\n  \"devices\": []\n}\n"},
-		{techR, "ueid --json", "{\n  \"schema\": 1,\n  \"ueids\": []\n}\n"},
-		{techD, "seid --json", "{\n  \"schema\": 1\n}\n"},
+		{techR, "linkgroup --json=1", "{\n  \"schema\": 1,\n  \"technology\": \"smcr\",\n  \"linkgroups\": []\n}\n"},
+		{techD, "linkgroup --json=1", "{\n  \"schema\": 1,\n  \"technology\": \"smcd\",\n  \"linkgroups\": []\n}\n"},
+		{techR, "device --json=1", "{\n  \"schema\": 1,\n  \"technology\": \"smcr\",\n  \"devices\": []\n}\n"},
+		{techR, "ueid --json=1", "{\n  \"schema\": 1,\n  \"ueids\": []\n}\n"},
+		{techD, "seid --json=1", "{\n  \"schema\": 1\n}\n"},
 		{techR, "info", "Kernel Capabilities\nSMC Version:      1.0\nSMC Hostname:     n/a\nSMC-D Features:   v1\n" +
 			"SMC-R Features:   v1\n\nHardware Capabilities\nSEID:             n/a\nISM:              n/a\nRoCE:             n/a\n"},
 	} {
@@ -290,6 +301,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("%d clients opened, %d closed", b.opened, b.fake.closed)
 	}
 	got = (&bench{fake: parity(), rounds: 2}).run(techR, "stats", "--watch=0.5", "--json")
+	jsontest.CheckLines(t, []byte(got.stdout))
 	if lines := strings.Count(got.stdout, "\n"); lines != 2 {
 		t.Errorf("%d lines of JSON, not 2: %s", lines, got.stdout)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/spf13/cobra"
 )
 
@@ -53,10 +54,20 @@ type groups struct {
 // groupsJSON is the document of both technologies.
 type groupsJSON struct {
 	Schema int `json:"schema"`
-	// left out with `-D`; `linkgroups` of `smcr linkgroup --json`
-	SMCR *[]linkGroupRJSON `json:"smcr,omitempty"`
-	// left out with `-R`; `linkgroups` of `smcd linkgroup --json`
-	SMCD *[]linkGroupDJSON `json:"smcd,omitempty"`
+	// left out with `-D`
+	SMCR *groupsRJSON `json:"smcr,omitempty"`
+	// left out with `-R`
+	SMCD *groupsDJSON `json:"smcd,omitempty"`
+}
+
+type groupsRJSON struct {
+	// as `smcr linkgroup --json` prints them
+	LinkGroups []linkGroupRJSON `json:"linkgroups"`
+}
+
+type groupsDJSON struct {
+	// as `smcd linkgroup --json` prints them
+	LinkGroups []linkGroupDJSON `json:"linkgroups"`
 }
 
 func newGroups(env *cli.Env, d deps) *cobra.Command {
@@ -73,7 +84,7 @@ func newGroups(env *cli.Env, d deps) *cobra.Command {
 	flags.BoolVarP(&g.onlyR, "smcr", "R", false, "only SMC-R")
 	flags.BoolVarP(&g.onlyD, "smcd", "D", false, "only SMC-D")
 	flags.CountVarP(&g.r.details, "details", "d", "show details")
-	flags.BoolVar(&g.r.json, "json", false, "print a JSON document")
+	cli.AddJSONFlag(flags, env, &g.r.json, "print a JSON document")
 	g.r.watch.AddFlag(flags)
 	cli.AddNetNSFlag(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -120,8 +131,7 @@ func (g *groups) list(ctx context.Context, c client, qr, qd lgQuery, withD bool)
 		if err != nil {
 			return err
 		}
-		list := newLinkGroupsR(found, g.r.ifname).LinkGroups
-		doc.SMCR, warn = &list, errors.Join(warn, w)
+		doc.SMCR, warn = &groupsRJSON{newLinkGroupsR(found, g.r.ifname).LinkGroups}, errors.Join(warn, w)
 		if !g.r.json {
 			g.heading("SMC-R", len(all) > 0 && withD)
 			err = g.r.writeGroupsR(qr, found, len(all) > 0)
@@ -135,8 +145,7 @@ func (g *groups) list(ctx context.Context, c client, qr, qd lgQuery, withD bool)
 		if err != nil {
 			return err
 		}
-		list := newLinkGroupsD(found).LinkGroups
-		doc.SMCD, warn = &list, errors.Join(warn, w)
+		doc.SMCD, warn = &groupsDJSON{newLinkGroupsD(found).LinkGroups}, errors.Join(warn, w)
 		if !g.r.json {
 			g.heading("SMC-D", len(all) > 0 && !g.onlyD)
 			err = g.d.writeGroupsD(found, len(all) > 0)
@@ -146,7 +155,7 @@ func (g *groups) list(ctx context.Context, c client, qr, qd lgQuery, withD bool)
 		}
 	}
 	if g.r.json {
-		doc.Schema = 1
+		doc.Schema = jsondoc.Schema
 		return errors.Join(g.r.writeJSON(doc), warn)
 	}
 	return warn

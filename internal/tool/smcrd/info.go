@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
 )
@@ -24,8 +25,9 @@ devices that are memory have only version 2: loopback-ism, memory of this host,
 and fabrics, which guests of a KVM host share.
 
 JSON fields:
-  schema; kernel {version, release, hostname, smcd_v2, smcr_v2}; hardware {seid,
-  ism {devices, v1, v2}, roce {devices, v1, v2}}. smcr_v2 is left out if the
+  schema; kernel {smc_version, smc_release, hostname, smcd_v2, smcr_v2}; hardware
+  {seid, ism_devices {device_count, v1, v2}, roce_devices {device_count, v1,
+  v2}}. smcr_v2 is left out if the
   kernel does not report it, seid if the host has none.`
 
 // Vendor and device ID of the one RoCE adapter that cannot do SMC version 2.
@@ -44,8 +46,8 @@ type infoJSON struct {
 }
 
 type infoKernelJSON struct {
-	Version  uint8                     `json:"version"`
-	Release  uint8                     `json:"release"`
+	Version  uint8                     `json:"smc_version" schema1:"version"`
+	Release  uint8                     `json:"smc_release" schema1:"release"`
 	Hostname string                    `json:"hostname"`
 	SMCDV2   bool                      `json:"smcd_v2"`
 	SMCRV2   netlinksmc.Optional[bool] `json:"smcr_v2,omitzero"`
@@ -53,13 +55,13 @@ type infoKernelJSON struct {
 
 type infoHardwareJSON struct {
 	SEID string         `json:"seid,omitzero"`
-	ISM  deviceVersions `json:"ism"`
-	RoCE deviceVersions `json:"roce"`
+	ISM  deviceVersions `json:"ism_devices" schema1:"ism"`
+	RoCE deviceVersions `json:"roce_devices" schema1:"roce"`
 }
 
 // deviceVersions counts devices, and has the versions of SMC that they support.
 type deviceVersions struct {
-	Devices int  `json:"devices"`
+	Devices int  `json:"device_count" schema1:"devices"`
 	V1      bool `json:"v1"`
 	V2      bool `json:"v2"`
 }
@@ -110,7 +112,7 @@ func (o *options) runInfo(ctx context.Context, c client) error {
 
 func newInfoJSON(info *netlinksmc.SystemInfo, ism, roce []netlinksmc.Device) infoJSON {
 	doc := infoJSON{
-		Schema: 1,
+		Schema: jsondoc.Schema,
 		Kernel: infoKernelJSON{
 			Version: info.Version, Release: info.Release, Hostname: info.Hostname,
 			SMCDV2: info.Version >= 2, SMCRV2: info.SMCRv2,

@@ -25,10 +25,11 @@ number. With -d each link group is a block of lines.
                 namespace
 
 JSON fields:
-  schema; technology; linkgroups [{id, gid, peer_gid, ext_gid, peer_ext_gid,
-  vlan, pnet_id, connections, version, chid, peer {release, host, os, eid},
-  sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. Values that the kernel does
-  not report are left out; peer exists for SMC version 2.
+  schema; transport; linkgroups [{linkgroup_id, gid, peer_gid, ext_gid,
+  peer_ext_gid, vlan, pnet_id, connections, smc_version, pchid, peer_system
+  {smc_release, hostname, os, eid}, sndbuf_bytes, dmb_bytes}]. GIDs are
+  hexadecimal. Values that the kernel does not report are left out; peer_system
+  exists for SMC version 2.
   delete: schema; changed`
 
 const linkGroupLongR = `List the SMC-R link groups: all, or the one with the given LG-ID, a hexadecimal
@@ -47,12 +48,13 @@ each other and with an LG-ID.
                 belong to the initial one
 
 JSON fields:
-  schema; technology; linkgroups [{id, role, type, vlan, pnet_id, connections,
-  version, peer {release, host, os, eid}, direct, max_connections, max_links,
-  netns_cookie, buffer_type, sndbuf_bytes, rmb_bytes, links [{id, state, netdev,
-  ifindex, ibdev, ibport, gid, peer_gid, uid, peer_uid, connections}]}], for
-  link-show too. Values that the kernel does not report are left out; peer exists
-  for SMC version 2.
+  schema; transport; linkgroups [{linkgroup_id, role, linkgroup_type, vlan,
+  pnet_id, connections, smc_version, peer_system {smc_release, hostname, os,
+  eid}, direct, max_connections, max_links, netns_cookie, buffer_type,
+  sndbuf_bytes, rmb_bytes, links [{link_id, state, netdev, ifindex, device, port,
+  gid, peer_gid, link_uid, peer_link_uid, connections}]}], for link-show too.
+  Values that the kernel does not report are left out; peer_system exists for SMC
+  version 2.
   delete: schema; changed`
 
 // lgMask selects the ID of an SMC-R link group. The low byte numbers the link.

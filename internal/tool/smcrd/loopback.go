@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/spf13/cobra"
 )
 
@@ -29,7 +30,7 @@ and the stock module does not have. Changes need root in the user namespace that
 owns the network namespace.
 
 JSON fields:
-  show        schema; loopback {connections}, which is off, namespace or on
+  show        schema; loopback {scope}, which is off, namespace or on
   the others  schema; changed
 
 Files:
@@ -50,8 +51,7 @@ type loopbackJSON struct {
 }
 
 type loopbackStateJSON struct {
-	// `off`, `namespace` or `on`
-	Connections string `json:"connections"`
+	Scope string `json:"scope" schema1:"connections"`
 }
 
 func newLoopback(o *options) *cobra.Command {
@@ -82,7 +82,7 @@ func (o *options) runLoopback(command string) error {
 	}
 	if command == "show" {
 		if o.json {
-			return o.writeJSON(loopbackJSON{Schema: 1, Loopback: loopbackStateJSON{Connections: loopbackModes[mode]}})
+			return o.writeJSON(loopbackJSON{Schema: jsondoc.Schema, Loopback: loopbackStateJSON{Scope: loopbackModes[mode]}})
 		}
 		_, err := fmt.Fprintf(o.env.Out, "SMC-D loopback: %s\n", loopbackText[mode])
 		return err

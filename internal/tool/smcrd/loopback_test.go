@@ -19,12 +19,12 @@ func TestLoopback(t *testing.T) {
 	}
 	for _, c := range []struct{ args, stdout, value string }{
 		{"loopback", "SMC-D loopback: on\n", "2"},
-		{"loopback show --json", "{\n  \"schema\": 1,\n  \"loopback\": {\n    \"connections\": \"on\"\n  }\n}\n", "2"},
+		{"loopback show --json=1", "{\n  \"schema\": 1,\n  \"loopback\": {\n    \"connections\": \"on\"\n  }\n}\n", "2"},
 		{"loopback on", "SMC-D loopback is already on\n", "2"},
 		{"loopback off", "", "0"},
 		{"loopback", "SMC-D loopback: off\n", "0"},
-		{"loop namespace --json", "{\n  \"schema\": 1,\n  \"changed\": true\n}\n", "1"},
-		{"loop n --json", "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "1"},
+		{"loop namespace --json=1", "{\n  \"schema\": 1,\n  \"changed\": true\n}\n", "1"},
+		{"loop n --json=1", "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "1"},
 		{"loopback show", "SMC-D loopback: within the network namespace\n", "1"},
 		{"loopback on", "", "2"},
 	} {

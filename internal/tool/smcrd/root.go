@@ -24,7 +24,7 @@ Without --json the text is that of smc-tools. A header is printed only if there
 is something to list. Names are those of the network namespace in which the
 command runs; see -N.
 
-With --json the output is one JSON document whose first field is "schema": 1.
+With --json the output is one JSON document whose first field is "schema": 2.
 Fields may be added under that number; none is removed or changes its meaning.
 
 Exit status:
@@ -59,7 +59,7 @@ func newRoot(t tech, env *cli.Env, d deps) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&o.absolute, "absolute", "a", false, "with stats: count from module load, not from the last reset")
 	flags.CountVarP(&o.details, "details", "d", "show details; twice for more of them")
-	flags.BoolVar(&o.json, "json", false, "print a JSON document")
+	cli.AddJSONFlag(flags, env, &o.json, "print one JSON document")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newDevice(o), newLinkGroup(o), newInfo(o), newStats(o), newUEID(o), newLimit(o))
 	if t == techD {

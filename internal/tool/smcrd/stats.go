@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/tool/statdoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
@@ -36,7 +37,7 @@ stderr. Until your first reset, the command uses a baseline that smc-tools left
 in /tmp. Buffer usage is the present value, never a difference.
 
 JSON fields (of --json):
-  schema; technology; %[2]s;
+  schema; transport; %[2]s;
   total_connections; %[3]s.
 
 Files:
@@ -53,10 +54,9 @@ of lost links are those of the trace event smckit:smc_link_fail.`
 
 // statsJSON is the document of --json. Package statdoc documents its fields.
 type statsJSON struct {
-	Schema     int    `json:"schema"`
-	Technology string `json:"technology"`
+	Schema    int    `json:"schema"`
+	Transport string `json:"transport" schema1:"technology"`
 	statdoc.Host
-	// of both technologies, failed and fallen back ones included
 	TotalConnections uint64 `json:"total_connections"`
 	statdoc.Tech
 }
@@ -134,7 +134,7 @@ func (o *options) writeStats(r smcstats.Reading, command string) error {
 	switch {
 	case o.json:
 		return o.writeJSON(statsJSON{
-			Schema: 1, Technology: o.tech.name(), Host: statdoc.NewHost(r),
+			Schema: jsondoc.Schema, Transport: o.tech.name(), Host: statdoc.NewHost(r),
 			TotalConnections: totalConnections(r.Snapshot, t), Tech: statdoc.NewTech(t),
 		})
 	case command == "json":

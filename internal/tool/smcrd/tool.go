@@ -142,9 +142,9 @@ func (o *options) show(ctx context.Context, list func(ctx context.Context, c cli
 // writeJSON prints a document.
 func (o *options) writeJSON(doc any) error {
 	if o.watch.On() {
-		return cli.WriteJSONLine(o.env.Out, doc)
+		return o.env.WriteJSONLine(doc)
 	}
-	return cli.WriteJSON(o.env.Out, doc)
+	return o.env.WriteJSON(doc)
 }
 
 // complete separates warnings from failures. A list that changed while it was read can be shown; afterwards the command returns

@@ -55,16 +55,16 @@ SWITCHING
   is 0.
 
 JSON
-  {"schema": 1, "zpci": …, "devices": [{"kind", "name", "type", "driver",
-  "firmware", "node_type", "node_guid", "software", "pnet_id", "pci", "zpci",
-  "slot", "ism", "ivshmem", "ports", "netdevs"}]}
+  {"schema": 2, "has_zpci": …, "devices": [{"kind", "device", "model", "driver",
+  "firmware", "node_type", "node_guid", "software", "pnet_id", "pnet_id_origin",
+  "pci", "zpci", "slot", "ism", "ivshmem", "ports", "netdevs"}]}
 
-  Unknown values are left out; a PNET ID that is not set is null. IDs that are
+  Unknown values are left out, and PNET IDs that are not set. IDs that are
   usually hexadecimal are strings without 0x. kind is roce, rdma (an RDMA device
-  that SMC-R cannot use), ism, other or off; pnet_id is {"id", "source"}, where
-  source is hardware or table.
+  that SMC-R cannot use), ism, other or off; pnet_id_origin is table or
+  firmware.
 
-  With -e and -d the document is {"schema": 1, "fid", "slot", "power",
+  With -e and -d the document is {"schema": 2, "fid", "slot_name", "power",
   "changed"}.
 
 EXIT STATUS
@@ -87,4 +87,4 @@ const example = `  # devices that SMC can use
   smc_rnics -e 8ca --json
 
   # interfaces of ports that are up, and their PNET IDs
-  smc_rnics --json | jq -r '.devices[].ports[] | select(.state == "ACTIVE") | [.netdev, .pnet_id.id] | @tsv'`
+  smc_rnics --json | jq -r '.devices[].ports[] | select(.state == "ACTIVE") | [.netdev, .pnet_id] | @tsv'`

@@ -5,40 +5,33 @@ package smcrnics
 import (
 	"fmt"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/ism"
 )
 
-// schema is the number of the JSON documents here.
-const schema = 1
-
 // document is the listing as JSON. IDs that are written in hexadecimal everywhere are strings without 0x.
 type document struct {
-	Schema int `json:"schema"`
-	// whether the host has the PCI identifiers of IBM Z
-	ZPCI    bool     `json:"zpci"`
+	Schema  int      `json:"schema"`
+	ZPCI    bool     `json:"has_zpci" schema1:"zpci"`
 	Devices []device `json:"devices"`
 }
 
 type device struct {
-	// `roce`, `rdma` (an RDMA device that SMC-R cannot use: iWARP, InfiniBand), `ism`, `other`, `off` (slot switched off)
 	Kind string `json:"kind"`
-	// RDMA device, or dibs device of an ISM
-	Name string `json:"name,omitzero"`
-	// adapter, or driver, or vendor:device; `fabric` for an ivshmem device that smckit's module uses, `ivshmem` for others; on
-	// IBM Z see `zpci.feature`
-	Type string `json:"type,omitzero"`
-	// as sysfs and netlink have it
-	Driver string `json:"driver,omitzero"`
-	// the same
+	// of an RDMA device, or of the dibs device of an ISM
+	Name string `json:"device,omitzero" schema1:"name"`
+	// on IBM Z see `zpci.feature`
+	Type     string `json:"model,omitzero" schema1:"type"`
+	Driver   string `json:"driver,omitzero"`
 	Firmware string `json:"firmware,omitzero"`
-	// `CA` or `RNIC`
 	NodeType string `json:"node_type,omitzero"`
 	NodeGUID string `json:"node_guid,omitzero"`
-	// rxe, siw, dibs loopback
-	Software bool `json:"software"`
-	// of an ISM device, or of the first port of a PCI function; null: not set
-	PNETID *pnetIDOf `json:"pnet_id"`
-	PCI    *pci      `json:"pci,omitzero"`
+	Software bool   `json:"software"`
+	// of an ISM device, or of the first port of a PCI function
+	PNETID string `json:"pnet_id,omitzero" schema1:",keep,pnet_object"`
+	// the same
+	Origin string `json:"pnet_id_origin,omitzero" schema1:"-"`
+	PCI    *pci   `json:"pci,omitzero"`
 	// on IBM Z
 	ZPCI *zpci  `json:"zpci,omitzero"`
 	Slot *slot  `json:"slot,omitzero"`
@@ -51,83 +44,73 @@ type device struct {
 	NetDevs []netDev `json:"netdevs"`
 }
 
-// pnetIDOf is a PNET ID and its source: hardware, or table.
-type pnetIDOf struct {
-	ID string `json:"id"`
-	// `hardware` or `table`
-	Source string `json:"source"`
-}
-
 type pci struct {
-	Address   string `json:"address"`
-	Vendor    string `json:"vendor"`
-	Device    string `json:"device"`
-	SubVendor string `json:"subsystem_vendor"`
-	SubDevice string `json:"subsystem_device"`
-	// 6 digits
-	Class string `json:"class"`
-	// address, for virtual functions
+	Address   string `json:"pci_address" schema1:"address"`
+	Vendor    string `json:"vendor_id" schema1:"vendor"`
+	Device    string `json:"device_id" schema1:"device"`
+	SubVendor string `json:"subsystem_vendor_id" schema1:"subsystem_vendor"`
+	SubDevice string `json:"subsystem_device_id" schema1:"subsystem_device"`
+	Class     string `json:"pci_class" schema1:"class"`
+	// of virtual functions
 	PhysicalFunction string `json:"physical_function,omitzero"`
 }
 
 type zpci struct {
-	// 8 digits
 	FID       string `json:"fid"`
-	UID       string `json:"uid,omitzero"`
-	UIDUnique *bool  `json:"uid_is_unique,omitzero"`
+	UID       string `json:"zpci_uid,omitzero" schema1:"uid"`
+	UIDUnique *bool  `json:"zpci_uid_is_unique,omitzero" schema1:"uid_is_unique"`
 	PCHID     string `json:"pchid,omitzero"`
 	PFT       string `json:"pft,omitzero"`
 	VFN       string `json:"vfn,omitzero"`
-	// 0: none or all
-	Port *uint8 `json:"port,omitzero"`
-	// `RoCE_Express`, `RoCE_Express2`, `RoCE_Express3`, `Network_Express` or `ISM`
+	// 0 for none or all
+	Port    *uint8 `json:"port,omitzero"`
 	Feature string `json:"feature,omitzero"`
 }
 
 type slot struct {
-	Name    string `json:"name"`
-	Address string `json:"address,omitzero"`
-	// `on`, `off` or `unknown`
-	Power string `json:"power"`
-	// whether -e and -d work
-	Switch bool `json:"switch"`
+	Name    string `json:"slot_name" schema1:"name"`
+	Address string `json:"slot_address,omitzero" schema1:"address"`
+	Power   string `json:"power"`
+	Switch  bool   `json:"switch"`
 }
 
 type ismOf struct {
-	GID string `json:"gid,omitzero"`
+	GID string `json:"dibs_gid,omitzero" schema1:"gid"`
 	// dibs class, Linux 6.18
 	FabricID string `json:"fabric_id,omitzero"`
 }
 
 type ivshmem struct {
 	SizeBytes uint64 `json:"size_bytes,omitzero"`
-	// number of interrupts that other guests can cause; only root can read it
+	// only root can read it
 	Vectors *int `json:"vectors,omitzero"`
-	// whether the memory begins as a fabric of `smc_ismd` does; only root can read it, while the device has no driver
-	Fabric *bool `json:"fabric,omitzero"`
+	// only root can read it, while the device has no driver
+	Fabric *bool `json:"is_fabric,omitzero" schema1:"fabric"`
 }
 
 type port struct {
-	Port      uint8     `json:"port"`
-	State     string    `json:"state,omitzero"`
-	PhysState string    `json:"phys_state,omitzero"`
-	LinkLayer string    `json:"link_layer,omitzero"`
-	Rate      string    `json:"rate,omitzero"`
-	NetDev    string    `json:"netdev,omitzero"`
-	GIDs      int       `json:"gids"`
-	GIDsV2    int       `json:"gids_rocev2"`
-	PNETID    *pnetIDOf `json:"pnet_id"`
+	Port      uint8  `json:"port"`
+	State     string `json:"state,omitzero"`
+	PhysState string `json:"phys_state,omitzero"`
+	LinkLayer string `json:"link_layer,omitzero"`
+	Rate      string `json:"rate,omitzero"`
+	NetDev    string `json:"netdev,omitzero"`
+	GIDs      int    `json:"gid_count" schema1:"gids"`
+	GIDsV2    int    `json:"gid_rocev2_count" schema1:"gids_rocev2"`
+	PNETID    string `json:"pnet_id,omitzero" schema1:",keep,pnet_object"`
+	Origin    string `json:"pnet_id_origin,omitzero" schema1:"-"`
 }
 
 type netDev struct {
-	Name    string    `json:"name"`
-	DevPort uint16    `json:"dev_port"`
-	State   string    `json:"oper_state,omitzero"`
-	PNETID  *pnetIDOf `json:"pnet_id"`
+	Name    string `json:"netdev" schema1:"name"`
+	DevPort uint16 `json:"dev_port"`
+	State   string `json:"oper_state,omitzero"`
+	PNETID  string `json:"pnet_id,omitzero" schema1:",keep,pnet_object"`
+	Origin  string `json:"pnet_id_origin,omitzero" schema1:"-"`
 }
 
 func newDocument(inv *ism.Inventory, devices []ism.Device) document {
-	doc := document{Schema: schema, ZPCI: inv.ZPCI, Devices: []device{}}
+	doc := document{Schema: jsondoc.Schema, ZPCI: inv.ZPCI, Devices: []device{}}
 	for _, d := range devices {
 		doc.Devices = append(doc.Devices, newDevice(&d))
 	}
@@ -137,7 +120,7 @@ func newDocument(inv *ism.Inventory, devices []ism.Device) document {
 func newDevice(d *ism.Device) device {
 	out := device{
 		Kind: d.Kind.String(), Name: d.Name, Type: d.Model, Driver: d.Driver, Firmware: d.Firmware,
-		NodeType: d.NodeType, NodeGUID: d.NodeGUID, Software: d.Software, PNETID: newPNETID(d.PNETID),
+		NodeType: d.NodeType, NodeGUID: d.NodeGUID, Software: d.Software, PNETID: d.PNETID.ID, Origin: jsondoc.Origin(d.PNETID.Source),
 		Ports: []port{}, NetDevs: []netDev{},
 	}
 	if p := d.PCI; p != nil {
@@ -161,11 +144,13 @@ func newDevice(d *ism.Device) device {
 	for _, p := range d.Ports {
 		out.Ports = append(out.Ports, port{
 			Port: p.Number, State: p.State, PhysState: p.PhysState, LinkLayer: p.LinkLayer, Rate: p.Rate, NetDev: p.NetDev,
-			GIDs: p.GIDs, GIDsV2: p.GIDsV2, PNETID: newPNETID(p.PNETID),
+			GIDs: p.GIDs, GIDsV2: p.GIDsV2, PNETID: p.PNETID.ID, Origin: jsondoc.Origin(p.PNETID.Source),
 		})
 	}
 	for _, n := range d.NetDevs {
-		out.NetDevs = append(out.NetDevs, netDev{Name: n.Name, DevPort: n.Port, State: n.State, PNETID: newPNETID(n.PNETID)})
+		out.NetDevs = append(out.NetDevs, netDev{
+			Name: n.Name, DevPort: n.Port, State: n.State, PNETID: n.PNETID.ID, Origin: jsondoc.Origin(n.PNETID.Source),
+		})
 	}
 	return out
 }
@@ -179,13 +164,6 @@ func newZPCI(z *ism.ZPCI) *zpci {
 		out.UID = fmt.Sprintf("%04x", *z.UID)
 	}
 	return out
-}
-
-func newPNETID(id ism.PNETID) *pnetIDOf {
-	if id.Source == ism.SourceNone {
-		return nil
-	}
-	return &pnetIDOf{ID: id.ID, Source: id.Source.String()}
 }
 
 // fid8 formats a FID as sysfs does.

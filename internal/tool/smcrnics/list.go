@@ -35,7 +35,7 @@ func list(ctx context.Context, o *options) error {
 	}
 	switch {
 	case o.json:
-		return cli.WriteJSON(o.env.Out, newDocument(inv, devices))
+		return o.env.WriteJSON(newDocument(inv, devices))
 	case inv.ZPCI:
 		return writeZ(o, devices)
 	}

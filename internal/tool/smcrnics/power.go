@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/ism"
 )
 
@@ -17,10 +18,8 @@ import (
 type powerResult struct {
 	Schema int `json:"schema"`
 	// on IBM Z
-	FID string `json:"fid,omitzero"`
-	// name of the slot in sysfs
-	Slot string `json:"slot"`
-	// `on` or `off`
+	FID     string `json:"fid,omitzero"`
+	Slot    string `json:"slot_name" schema1:"slot"`
 	Power   string `json:"power"`
 	Changed bool   `json:"changed"`
 }
@@ -49,14 +48,14 @@ func switchPower(ctx context.Context, o *options, t *target, on bool) error {
 	}
 	switch {
 	case o.json:
-		r := powerResult{Schema: schema, Slot: d.Slot.Name, Power: ism.PowerOff.String(), Changed: changed}
+		r := powerResult{Schema: jsondoc.Schema, Slot: d.Slot.Name, Power: ism.PowerOff.String(), Changed: changed}
 		if on {
 			r.Power = ism.PowerOn.String()
 		}
 		if d.ZPCI != nil {
 			r.FID = fid8(d.ZPCI)
 		}
-		return cli.WriteJSON(o.env.Out, r)
+		return o.env.WriteJSON(r)
 	case !changed:
 		_, err = fmt.Fprintf(o.env.Out, "%s is already %s: nothing changed\n", cli.Printable(label(d, t)), verb)
 	}

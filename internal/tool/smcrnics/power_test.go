@@ -44,17 +44,17 @@ func TestSwitch(t *testing.T) {
 		{zHost, "-e 8ca", "000008ca", "1", "FID 8ca is already enabled: nothing changed\n"},
 		{zHost, "-d 0000050a", "0000050a", "0", "FID 50a is already disabled: nothing changed\n"},
 		{
-			zHost, "-d 8ca --json", "000008ca", "0",
+			zHost, "-d 8ca --json=1", "000008ca", "0",
 			`{ "schema": 1, "fid": "000008ca", "slot": "000008ca", "power": "off", "changed": true }`,
 		},
 		{
-			zHost, "-e 8ca --json", "000008ca", "1",
+			zHost, "-e 8ca --json=1", "000008ca", "1",
 			`{ "schema": 1, "fid": "000008ca", "slot": "000008ca", "power": "on", "changed": false }`,
 		},
 		{x86Host, "-d mlx5_1", "1", "0", ""},
 		{x86Host, "-e 0000:0a:00.0", "2", "1", ""},
 		{x86Host, "-e 0000:0a:00", "2", "1", ""},
-		{x86Host, "-e mlx5_0 --json", "1", "1", `{ "schema": 1, "slot": "1", "power": "on", "changed": false }`},
+		{x86Host, "-e mlx5_0 --json=1", "1", "1", `{ "schema": 1, "slot": "1", "power": "on", "changed": false }`},
 	}
 	for _, test := range tests {
 		t.Run(test.args, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSwitch(t *testing.T) {
 				t.Errorf("status %d, error %q", got.status, got.err)
 			}
 			out := got.out
-			if strings.Contains(test.args, "--json") {
+			if strings.Contains(test.args, "--json=1") {
 				out = strings.Join(strings.Fields(out), " ")
 			}
 			if out != test.out {
@@ -186,14 +186,14 @@ func TestHostProblems(t *testing.T) {
 	}
 	// No sysfs.
 	root := filepath.Join(t.TempDir(), "sys")
-	for _, args := range []string{"", "-e 1", "--json"} {
+	for _, args := range []string{"", "-e 1", "--json=1"} {
 		got = runTool(t, &host{Scanner: ism.Scanner{Root: root}}, &bytes.Buffer{}, nil, strings.Fields(args)...)
 		if want := "smc_rnics: no sysfs at " + root + ", mount it: file does not exist\n"; got.status != 1 || got.err != want {
 			t.Errorf("no sysfs, %q: %+v", args, got)
 		}
 	}
 	// Closed or full standard output.
-	for _, args := range []string{"mlx5_0", "--json mlx5_0", "--help"} {
+	for _, args := range []string{"mlx5_0", "--json=1 mlx5_0", "--help"} {
 		if got := runTool(t, x86Host(t), full{syscall.EPIPE}, nil, strings.Fields(args)...); got.status != 1 || got.err != "" {
 			t.Errorf("closed pipe, %q: %+v", args, got)
 		}

@@ -5,15 +5,16 @@ package smcrstats
 import (
 	"fmt"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/tool/statdoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
 type document struct {
-	Schema   int    `json:"schema"`
-	Hostname string `json:"hostname"`
-	// as in `2.1`
-	SMCVersion string `json:"smc_version"`
+	Schema     int    `json:"schema"`
+	Hostname   string `json:"hostname"`
+	SMCVersion uint8  `json:"smc_version" schema1:",dotted"`
+	SMCRelease uint8  `json:"smc_release" schema1:"-"`
 	statdoc.Host
 	SMCR *technology `json:"smcr,omitempty"`
 	SMCD *technology `json:"smcd,omitempty"`
@@ -37,10 +38,10 @@ type rates struct {
 
 // linkGroup is a link group of either technology. SMC-R has role, type, rmb_bytes and links, SMC-D has dmb_bytes.
 type linkGroup struct {
-	ID          string                      `json:"id"`
-	Role        string                      `json:"role,omitempty"`
-	Type        string                      `json:"type,omitempty"`
-	PNETID      string                      `json:"pnet_id"`
+	ID          string                      `json:"linkgroup_id" schema1:"id"`
+	Role        string                      `json:"role,omitempty" schema1:",clnt"`
+	Type        string                      `json:"linkgroup_type,omitempty" schema1:"type"`
+	PNETID      string                      `json:"pnet_id,omitzero" schema1:",keep"`
 	Conns       uint32                      `json:"connections"`
 	SndbufBytes netlinksmc.Optional[uint64] `json:"sndbuf_bytes,omitzero"`
 	RMBBytes    netlinksmc.Optional[uint64] `json:"rmb_bytes,omitzero"`
@@ -49,19 +50,19 @@ type linkGroup struct {
 }
 
 type link struct {
-	ID     uint8                `json:"id"`
-	State  netlinksmc.LinkState `json:"state"`
-	NetDev string               `json:"netdev,omitempty"`
-	IBDev  string               `json:"ibdev"`
-	IBPort uint8                `json:"ibport"`
-	Conns  uint32               `json:"connections"`
+	ID     uint8  `json:"link_id" schema1:"id"`
+	State  string `json:"state"`
+	NetDev string `json:"netdev,omitempty"`
+	IBDev  string `json:"device" schema1:"ibdev"`
+	IBPort uint8  `json:"port" schema1:"ibport"`
+	Conns  uint32 `json:"connections"`
 }
 
 func (o *options) newDocument(v view) document {
 	doc := document{
-		Schema: 1, Hostname: v.info.Hostname,
-		SMCVersion: fmt.Sprintf("%d.%d", v.info.Version, v.info.Release),
-		Host:       statdoc.NewHost(v.reading),
+		Schema: jsondoc.Schema, Hostname: v.info.Hostname,
+		SMCVersion: v.info.Version, SMCRelease: v.info.Release,
+		Host: statdoc.NewHost(v.reading),
 	}
 	if !o.onlyD {
 		doc.SMCR = &technology{Tech: statdoc.NewTech(&v.reading.SMCR), Rates: newRates(techDelta(v, false), v.seconds)}
@@ -91,10 +92,10 @@ func (o *options) newLinkGroupsR(groups []netlinksmc.LinkGroupR) *[]linkGroup {
 	for _, g := range groups {
 		links := make([]link, 0, len(g.Links))
 		for _, l := range g.Links {
-			links = append(links, link{l.ID, l.State, o.ifname(l.NetIfindex), l.IBDev, l.IBPort, l.Conns})
+			links = append(links, link{l.ID, l.State.String(), o.ifname(l.NetIfindex), l.IBDev, l.IBPort, l.Conns})
 		}
 		out = append(out, linkGroup{
-			ID: fmt.Sprintf("%08x", g.ID), Role: g.Role.String(), Type: g.Type.String(), PNETID: g.PNETID,
+			ID: fmt.Sprintf("%08x", g.ID), Role: jsondoc.Role(g.Role), Type: g.Type.String(), PNETID: g.PNETID,
 			Conns: g.Conns, SndbufBytes: g.SndbufAlloc, RMBBytes: g.RMBAlloc, Links: &links,
 		})
 	}

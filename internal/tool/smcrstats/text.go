@@ -39,9 +39,9 @@ func (o *options) write(v view) error {
 	if o.json {
 		doc := o.newDocument(v)
 		if o.watch.On() {
-			return cli.WriteJSONLine(o.env.Out, doc)
+			return o.env.WriteJSONLine(doc)
 		}
-		return cli.WriteJSON(o.env.Out, doc)
+		return o.env.WriteJSON(doc)
 	}
 	t := text{Writer: bufio.NewWriter(o.env.Out), ifname: o.ifname, details: o.details}
 	if !o.onlyD {

@@ -48,12 +48,12 @@ together. A reload of the module discards the baseline, with a message on stderr
 --watch adds rates, from the second round on.
 
 JSON fields:
-  schema; hostname; smc_version; %[1]s;
+  schema; hostname; smc_version; smc_release; %[1]s;
   smcr and smcd, each left out if not requested: {%[2]s;
   rates, only with --watch: {rx_bytes, tx_bytes, rx_requests, tx_requests} per
-  second; linkgroups, only with -d: [{id, role, type, pnet_id, connections,
-  sndbuf_bytes, rmb_bytes or dmb_bytes, links [{id, state, netdev, ibdev, ibport,
-  connections}]}]}.
+  second; linkgroups, only with -d: [{linkgroup_id, role, linkgroup_type,
+  pnet_id, connections, sndbuf_bytes, rmb_bytes or dmb_bytes, links [{link_id,
+  state, netdev, device, port, connections}]}]}.
 
 Exit status:
   0  done
@@ -141,7 +141,7 @@ func newRoot(env *cli.Env, d deps) *cobra.Command {
 	flags.BoolVarP(&o.absolute, "absolute", "a", false, "count from module load, not from the last reset")
 	flags.BoolVarP(&o.onlyD, "smcd", "D", false, "only SMC-D")
 	flags.BoolVarP(&o.onlyR, "smcr", "R", false, "only SMC-R")
-	flags.BoolVar(&o.json, "json", false, "print a JSON document")
+	cli.AddJSONFlag(flags, env, &o.json, "print one JSON document")
 	o.watch.AddFlag(flags)
 	cli.AddNetNSFlag(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -5,7 +5,6 @@ package smcrstats
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/smckit/smckit/pkg/smcstats"
@@ -188,10 +188,9 @@ func TestGolden(t *testing.T) {
 				t.Fatalf("status %d, stderr %q", got.status, got.stderr)
 			}
 			if strings.Contains(args, "--json") {
-				var doc struct{ Schema int }
-				if err := json.Unmarshal([]byte(got.stdout), &doc); err != nil || doc.Schema != 1 {
-					t.Errorf("schema %d, %v", doc.Schema, err)
-				}
+				jsontest.Check(t, []byte(got.stdout))
+				old := (&bench{fake: populated()}).run(strings.Fields(strings.Replace(args, "--json", "--json=1", 1))...)
+				golden.Check(t, "testdata/schema1/"+strings.ReplaceAll("smcr-stats "+args, " ", "_")+".golden", old.stdout)
 			}
 			golden.Check(t, "testdata/"+strings.ReplaceAll(strings.TrimSpace("smcr-stats "+args), " ", "_")+".golden", got.stdout)
 		})
@@ -231,6 +230,7 @@ func TestWatch(t *testing.T) {
 	}
 	golden.Check(t, "testdata/watch.golden", got.stdout)
 	got = (&bench{fake: f, rounds: 2}).run("-R", "--watch", "2", "--json")
+	jsontest.CheckLines(t, []byte(got.stdout))
 	lines := strings.Split(got.stdout, "\n")
 	if len(lines) != 3 || strings.Contains(lines[0], "rates") || !strings.Contains(lines[1], `"rates":{"rx_bytes":0,"tx_bytes":1500,`) {
 		t.Errorf("%q", lines)
@@ -262,7 +262,9 @@ func TestBadInput(t *testing.T) {
 		oneLine(t, got.stderr, tc.want)
 	}
 	gone := &smcerr.Error{Op: "look up", Kind: netlinksmc.ErrNoModule, Remedy: "load it", Err: os.ErrNotExist}
-	for _, args := range []string{"", "-d", "-r", "--json"} {
+	got := (&bench{open: gone}).run("--json")
+	jsontest.CheckFailure(t, []byte(got.stdout), got.stderr, got.status)
+	for _, args := range []string{"", "-d", "-r", "--json=1"} {
 		got := (&bench{open: gone}).run(strings.Fields(args)...)
 		if got.status != 1 || got.stdout != "" {
 			t.Errorf("%s: %+v", args, got)

@@ -3,7 +3,6 @@
 package smcss
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -67,8 +67,12 @@ func TestGolden(t *testing.T) {
 				t.Errorf("standard error: %s", &h.err)
 			}
 			golden.Check(t, filepath.Join("testdata", "golden", name), h.out.String())
-			if strings.Contains(args, "--json") && !json.Valid(h.out.Bytes()) {
-				t.Error("not JSON")
+			if strings.Contains(args, "--json") {
+				jsontest.Check(t, h.out.Bytes())
+				old := newHarness(t, &fakeSource{sockets: testSockets()})
+				old.deps.proc = h.deps.proc
+				old.run(strings.Fields(strings.Replace(args, "--json", "--json=1", 1))...)
+				golden.Check(t, filepath.Join("testdata", "golden", "schema1", name), old.out.String())
 			}
 		})
 	}

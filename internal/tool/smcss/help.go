@@ -17,7 +17,7 @@ const examples = `  smcss -a                          # every socket
   smcss -dRW                        # SMC-R connections with all details
   smcss --peer 10.1.0.0/16 --uid postgres
   smcss --watch 1 --mode tcp        # again every second
-  smcss --json | jq -r '.sockets[] | select(.fallback) | .fallback.local.name'`
+  smcss --json | jq -r '.sockets[] | select(.fallback) | .fallback.reason.name'`
 
 const helpHead = `List the AF_SMC sockets of a network namespace. Without options, sockets in
 state INIT and LISTEN are left out.
@@ -93,11 +93,11 @@ Watching
   separates listings. With --json each listing is one line, and has the time.
 
 JSON
-  { "schema": 1, "time": RFC 3339 time, "sockets": [ {
-      "state", "mode", "uid", "inode", "cookie",
-      "local": {"address", "port"}, "peer": {"address", "port"},
-      "bound_ifindex", "bound_ifname", "shutdown": {"receive", "send"},
-      "fallback": {"local": REASON, "peer": REASON},
+  { "schema": 2, "time": RFC 3339 time, "sockets": [ {
+      "state", "transport", "uid", "inode", "cookie",
+      "local": {"address", "tcp_port"}, "peer": {"address", "tcp_port"},
+      "ifindex", "netdev", "shutdown": {"receive", "send"},
+      "fallback": {"reason": REASON, "peer_reason": REASON},
       "connection": {...},    with -d: buffers in bytes, cursors, flags
       "link": {...},          with -R or -d
       "dmb": {...},           with -D or -d
@@ -105,17 +105,20 @@ JSON
                "bytes_read", "bytes_sent_per_second", ...,
                "tcp": {...}},   with -i
       "processes": [{"pid", "name", "fd"}]    with -p
+      "processes": [{"pid", "process", "fd"}]    with -p
     } ], "interrupted": true }
   REASON: {"code", "name", and with --explain "text", "remedy"}
-  With -s: { "schema": 1, "time", "total", "states": [{"state", "sockets"}],
-      "modes": [{"mode", "sockets"}],
-      "fallbacks": [{"local": REASON, "peer": REASON, "sockets"}] }
+  With -s: { "schema": 2, "time", "socket_count",
+      "states": [{"state", "socket_count"}],
+      "transports": [{"transport", "socket_count"}],
+      "fallbacks": [{"reason": REASON, "peer_reason": REASON, "socket_count"}] }
 
   Fields that a socket does not have are left out: the peer before connect, the
-  mode before there is one. "time" is present with --watch. "interrupted" means
-  that the list changed while it was read, so some sockets may be missing or
-  listed twice. Tokens and 64-bit numbers are text, in hex. If the list breaks
-  off, the document stays incomplete, so that no program can parse it.
+  transport before there is one. "time" is present with --watch.
+  "interrupted" means that the list changed while it was read, so some
+  sockets may be missing or listed twice. Tokens and 64-bit numbers are text,
+  in hex. If the list breaks off, the document stays incomplete, so that no
+  program can parse it.
 
 Exit status
   0  success, also if the list was empty or interrupted

@@ -7,46 +7,23 @@ import (
 	"net/netip"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
-
-// schema is the number of the JSON format that this file declares.
-const schema = 1
 
 // jsonDocument is the document of a listing. jsonView writes it while the kernel sends the sockets.
 type jsonDocument struct {
 	Schema int `json:"schema"`
-	// RFC 3339, with `--watch`
-	Time    string       `json:"time,omitzero"`
-	Sockets []jsonSocket `json:"sockets"`
-	// true if the list changed while it was read: some sockets may be missing or listed twice
-	Interrupted bool `json:"interrupted,omitzero"`
+	// with `--watch`
+	Time        string       `json:"time,omitzero"`
+	Sockets     []jsonSocket `json:"sockets"`
+	Interrupted bool         `json:"interrupted,omitzero"`
 }
 
 // jsonEndpoint is one end of a connection.
 type jsonEndpoint struct {
 	Address string `json:"address"`
-	Port    uint16 `json:"port"`
-}
-
-// jsonReason is a fallback or decline code. Name is absent for a code that no Linux has, Text and Remedy are set with
-// --explain.
-type jsonReason struct {
-	// as in `0x03010000`
-	Code string `json:"code"`
-	// as in `PEER_NO_SMC`; left out for a code that no Linux has
-	Name string `json:"name,omitzero"`
-	// with `--explain`
-	Text string `json:"text,omitzero"`
-	// with `--explain`
-	Remedy string `json:"remedy,omitzero"`
-}
-
-// jsonFallback has the reasons why a socket uses TCP.
-type jsonFallback struct {
-	Local jsonReason `json:"local"`
-	// if the peer has given a reason
-	Peer *jsonReason `json:"peer,omitzero"`
+	Port    uint16 `json:"tcp_port" schema1:"port"`
 }
 
 // jsonShutdown has the directions that are shut down.
@@ -63,45 +40,41 @@ type jsonCursor struct {
 
 // jsonConn is the inside of a connection, set with --debug. Sizes are in bytes, flags as in the CDC message.
 type jsonConn struct {
-	// 8 hex digits
-	Token           string `json:"token"`
-	SndbufBytes     uint32 `json:"sndbuf_bytes"`
-	RcvbufBytes     uint32 `json:"rcvbuf_bytes"`
-	PeerRcvbufBytes uint32 `json:"peer_rcvbuf_bytes"`
-	// cursor
-	RxProd jsonCursor `json:"rx_prod"`
-	RxCons jsonCursor `json:"rx_cons"`
-	TxProd jsonCursor `json:"tx_prod"`
-	TxCons jsonCursor `json:"tx_cons"`
-	TxPrep jsonCursor `json:"tx_prep"`
-	TxSent jsonCursor `json:"tx_sent"`
-	TxFin  jsonCursor `json:"tx_fin"`
-	// flags of RFC 7609, appendix A.4
-	RxProdFlags uint8 `json:"rx_prod_flags"`
-	RxConnFlags uint8 `json:"rx_conn_flags"`
-	TxProdFlags uint8 `json:"tx_prod_flags"`
-	TxConnFlags uint8 `json:"tx_conn_flags"`
+	// 8 digits
+	Token           string     `json:"token"`
+	SndbufBytes     uint32     `json:"sndbuf_bytes"`
+	RcvbufBytes     uint32     `json:"rcvbuf_bytes"`
+	PeerRcvbufBytes uint32     `json:"peer_rcvbuf_bytes"`
+	RxProd          jsonCursor `json:"rx_prod"`
+	RxCons          jsonCursor `json:"rx_cons"`
+	TxProd          jsonCursor `json:"tx_prod"`
+	TxCons          jsonCursor `json:"tx_cons"`
+	TxPrep          jsonCursor `json:"tx_prep"`
+	TxSent          jsonCursor `json:"tx_sent"`
+	TxFin           jsonCursor `json:"tx_fin"`
+	RxProdFlags     uint8      `json:"rx_prod_flags"`
+	RxConnFlags     uint8      `json:"rx_conn_flags"`
+	TxProdFlags     uint8      `json:"tx_prod_flags"`
+	TxConnFlags     uint8      `json:"tx_conn_flags"`
 }
 
 // jsonLink is the SMC-R link of a connection, set with --smcr or --debug.
 type jsonLink struct {
-	// `SERV` or `CLNT`
-	Role     string `json:"role"`
+	Role     string `json:"role" schema1:",clnt"`
 	LinkID   uint8  `json:"link_id"`
-	IBDevice string `json:"ibdev"`
-	IBPort   uint8  `json:"ibport"`
+	IBDevice string `json:"device" schema1:"ibdev"`
+	IBPort   uint8  `json:"port" schema1:"ibport"`
 	GID      string `json:"gid"`
 	PeerGID  string `json:"peer_gid"`
 }
 
 // jsonDMB is the SMC-D side of a connection, set with --smcd or --debug.
 type jsonDMB struct {
-	// 8 hex digits
 	LinkGroupID string `json:"linkgroup_id"`
-	// 16 hex digits, as all that follow
-	GID string `json:"gid"`
+	GID         string `json:"gid"`
 	// Linux 6.10 and newer
-	ExtGID  string `json:"ext_gid,omitzero"`
+	ExtGID string `json:"ext_gid,omitzero"`
+	// 16 digits
 	Token   string `json:"token"`
 	PeerGID string `json:"peer_gid"`
 	// Linux 6.10 and newer
@@ -112,32 +85,29 @@ type jsonDMB struct {
 // jsonProcess is a process that has the socket open.
 type jsonProcess struct {
 	PID  int    `json:"pid"`
-	Name string `json:"name"`
+	Name string `json:"process" schema1:"name"`
 	FD   int    `json:"fd"`
 }
 
 // jsonSocket is one socket.
 type jsonSocket struct {
-	// as in the text: `ACTIVE`, `INIT`, … ; a state without a name: `0x63?`
 	State string `json:"state"`
-	// `SMCR`, `SMCD` or `TCP`, once the socket has a mode: not before connect, nor after close
-	Mode string `json:"mode,omitzero"`
-	UID  uint32 `json:"uid"`
-	// 0: no process has the socket any more
-	Inode uint64 `json:"inode"`
-	// 16 hex digits; names the socket in the kernel
-	Cookie string `json:"cookie"`
+	// left out while the socket has none: before connect() and after close()
+	Transport string `json:"transport,omitzero" schema1:"mode,upper"`
+	UID       uint32 `json:"uid"`
+	Inode     uint64 `json:"inode"`
+	Cookie    string `json:"cookie"`
 	// if bound. The IPv6 wildcard is `0.0.0.0`
 	Local *jsonEndpoint `json:"local,omitzero"`
 	// if connected
 	Peer *jsonEndpoint `json:"peer,omitzero"`
 	// with SO_BINDTODEVICE
-	Ifindex uint32 `json:"bound_ifindex,omitzero"`
+	Ifindex uint32 `json:"ifindex,omitzero" schema1:"bound_ifindex"`
 	// the same, if the interface still exists
-	Ifname   string       `json:"bound_ifname,omitzero"`
+	NetDev   string       `json:"netdev,omitzero" schema1:"bound_ifname"`
 	Shutdown jsonShutdown `json:"shutdown"`
-	// mode TCP
-	Fallback *jsonFallback `json:"fallback,omitzero"`
+	// of a TCP connection; text and remedy with `--explain`
+	Fallback *jsondoc.Fallback `json:"fallback,omitzero"`
 	// `-d`, if the socket has a connection
 	Conn *jsonConn `json:"connection,omitzero"`
 	// `-R` or `-d`, connections over SMC-R
@@ -145,7 +115,7 @@ type jsonSocket struct {
 	// `-D` or `-d`, connections over SMC-D
 	DMB *jsonDMB `json:"dmb,omitzero"`
 	// `-i`, unless the state is `INIT` or `LISTEN`
-	Info *jsonInfo `json:"info,omitzero"`
+	Info *jsonInfo `json:"info,omitzero" schema1:"-"`
 	// `-p`; empty if none was found or may be looked into
 	Processes []jsonProcess `json:"processes,omitzero"`
 }
@@ -169,17 +139,14 @@ func newJSONSocket(s *netlinksmc.Socket, explain bool, ifName func(uint32) strin
 		DMB:  newJSONDMB(s.DMB),
 	}
 	if hasMode(s) {
-		j.Mode = s.Mode.String()
+		j.Transport = jsondoc.Transport(s.Mode.String())
 	}
 	if s.BoundIfindex != 0 {
-		j.Ifname = cli.Printable(ifName(s.BoundIfindex))
+		j.NetDev = cli.Printable(ifName(s.BoundIfindex))
 	}
 	if f := s.Fallback; f != nil {
-		j.Fallback = &jsonFallback{Local: newJSONReason(f.Reason, explain)}
-		if f.PeerDiagnosis != 0 {
-			peer := newJSONReason(f.PeerDiagnosis, explain)
-			j.Fallback.Peer = &peer
-		}
+		fallback := newFallback(*f, explain)
+		j.Fallback = &fallback
 	}
 	return j
 }
@@ -192,12 +159,13 @@ func newJSONEndpoint(ap netip.AddrPort) *jsonEndpoint {
 	return &jsonEndpoint{Address: string(appendAddr(nil, ap.Addr())), Port: ap.Port()}
 }
 
-func newJSONReason(r netlinksmc.Reason, explain bool) jsonReason {
-	j := jsonReason{Code: r.String(), Name: r.Name()}
-	if explain {
-		j.Text, j.Remedy = r.Text(), r.Remedy()
-	}
-	return j
+func newFallback(f netlinksmc.Fallback, explain bool) jsondoc.Fallback {
+	return jsondoc.NewFallback(f, func(r netlinksmc.Reason) jsondoc.Reason {
+		if !explain {
+			return jsondoc.Reason{Code: r.String(), Name: r.Name()}
+		}
+		return jsondoc.NewReason(r)
+	})
 }
 
 func newJSONConn(c *netlinksmc.ConnInfo) *jsonConn {
@@ -228,7 +196,7 @@ func newJSONLink(l *netlinksmc.LinkGroupInfo) *jsonLink {
 		return nil
 	}
 	return &jsonLink{
-		Role:     l.Role.String(),
+		Role:     jsondoc.Role(l.Role),
 		LinkID:   l.LinkID,
 		IBDevice: cli.Printable(l.IBDev),
 		IBPort:   l.IBPort,

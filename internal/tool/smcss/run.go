@@ -218,9 +218,9 @@ func (o *options) newView(own owners) view {
 	}
 	switch {
 	case o.summary:
-		return newSummaryView(o.env.Out, o.json, o.cols.explain, at)
+		return newSummaryView(o.env, o.json, o.cols.explain, at)
 	case o.json:
-		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, info: info, time: at}
+		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, as: o.env.JSON, info: info, time: at}
 	default:
 		return &textView{w: o.env.Out, cols: o.cols, owners: own, info: info}
 	}

@@ -134,7 +134,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.Var(newList(&o.filter.peer, "list", parseEndpoint), "peer", "list sockets with the peer `ADDRESS[/LENGTH][:PORT]` only")
 	f.Var(newList(&o.filter.uids, "list", uidParser(o.deps.lookupUser)), "uid", "list sockets of `USER` only, an ID or a name")
 	f.Var((*secondsValue)(&o.watch), "watch", "list again every `SECONDS`, until interrupted")
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	cli.AddJSONFlag(f, o.env, &o.json, "print one JSON document")
 
 	// Registering fails only for an option that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(lowerNames(states), cobra.ShellCompDirectiveNoFileComp))

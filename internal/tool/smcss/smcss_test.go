@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
@@ -182,7 +184,9 @@ func TestNoAnswer(t *testing.T) {
 			if status := h.run(strings.Fields(args)...); status != cli.ExitFailure {
 				t.Errorf("smcss %s, %s: exit status %d", args, name, status)
 			}
-			if h.out.Len() > 0 {
+			if strings.Contains(args, "--json") {
+				jsontest.CheckFailure(t, h.out.Bytes(), h.err.String(), cli.ExitFailure)
+			} else if h.out.Len() > 0 {
 				t.Errorf("smcss %s, %s: standard output: %q", args, name, &h.out)
 			}
 			checkOneLine(t, h.err.String(), d.want)
@@ -297,9 +301,7 @@ func TestJSONDocument(t *testing.T) {
 		h := newHarness(t, &fakeSource{sockets: testSockets()[3 : 3+n]})
 		h.run("--json", "-d", "--explain")
 		doc := jsonDocument{Sockets: []jsonSocket{}}
-		dec := json.NewDecoder(bytes.NewReader(h.out.Bytes()))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&doc); err != nil {
+		if err := jsondoc.Decode(h.out.Bytes(), &doc); err != nil {
 			t.Fatal(err)
 		}
 		var want bytes.Buffer
@@ -309,8 +311,8 @@ func TestJSONDocument(t *testing.T) {
 		if diff := cmp.Diff(want.String(), h.out.String()); diff != "" {
 			t.Errorf("%d sockets (-want +got):\n%s", n, diff)
 		}
-		if doc.Schema != 1 || len(doc.Sockets) != n {
-			t.Errorf("schema %d, %d sockets, want 1 and %d", doc.Schema, len(doc.Sockets), n)
+		if len(doc.Sockets) != n {
+			t.Errorf("%d sockets, want %d", len(doc.Sockets), n)
 		}
 	}
 }
@@ -362,9 +364,9 @@ func TestWatch(t *testing.T) {
 	}{
 		"pipe":          {"", false, head + row + "\n" + head + row},
 		"terminal":      {"", true, cli.ClearScreen + head + row + cli.ClearScreen + head + row},
-		"json":          {"--json", false, strings.Repeat(line+`"sockets":[`+socket+"]}\n", 2)},
-		"json terminal": {"--json --port 7", true, strings.Repeat(line+`"sockets":[]}`+"\n", 2)},
-		"json summary":  {"--json -s", false, strings.Repeat(line+counts, 2)},
+		"json":          {"--json=1", false, strings.Repeat(line+`"sockets":[`+socket+"]}\n", 2)},
+		"json terminal": {"--json=1 --port 7", true, strings.Repeat(line+`"sockets":[]}`+"\n", 2)},
+		"json summary":  {"--json=1 -s", false, strings.Repeat(line+counts, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := &fakeSource{sockets: testSockets()[3:4]}

@@ -13,38 +13,38 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
 // jsonSummary is the document of --summary. The lists are sorted by code or name and have no entries with a count of 0.
 type jsonSummary struct {
 	Schema int `json:"schema"`
-	// RFC 3339, with `--watch`
+	// with `--watch`
 	Time  string `json:"time,omitzero"`
-	Total int    `json:"total"`
-	// counts every socket
+	Total int    `json:"socket_count" schema1:"total"`
+	// every socket counts
 	States []jsonStateCount `json:"states"`
-	// counts sockets that have a mode
-	Modes     []jsonModeCount     `json:"modes"`
-	Fallbacks []jsonFallbackCount `json:"fallbacks"`
-	// true if the list changed while it was read
-	Interrupted bool `json:"interrupted,omitzero"`
+	// sockets that have a transport count
+	Transports []jsonTransportCount `json:"transports" schema1:"modes"`
+	// text and remedy with `--explain`
+	Fallbacks   []jsonFallbackCount `json:"fallbacks"`
+	Interrupted bool                `json:"interrupted,omitzero"`
 }
 
 type jsonStateCount struct {
 	State   string `json:"state"`
-	Sockets int    `json:"sockets"`
+	Sockets int    `json:"socket_count" schema1:"sockets"`
 }
 
-type jsonModeCount struct {
-	Mode    string `json:"mode"`
-	Sockets int    `json:"sockets"`
+type jsonTransportCount struct {
+	Transport string `json:"transport" schema1:"mode,upper"`
+	Sockets   int    `json:"socket_count" schema1:"sockets"`
 }
 
 type jsonFallbackCount struct {
-	Local   jsonReason  `json:"local"`
-	Peer    *jsonReason `json:"peer,omitzero"`
-	Sockets int         `json:"sockets"`
+	jsondoc.Fallback
+	Sockets int `json:"socket_count" schema1:"sockets"`
 }
 
 // summaryView counts sockets and prints the counts at the end.
@@ -52,6 +52,8 @@ type summaryView struct {
 	w       io.Writer
 	json    bool
 	explain bool
+	// as converts a document to the schema that was asked for.
+	as func(any) any
 	// time is set for a line of --watch.
 	time time.Time
 
@@ -61,9 +63,9 @@ type summaryView struct {
 	fallbacks map[netlinksmc.Fallback]int
 }
 
-func newSummaryView(w io.Writer, json, explain bool, at time.Time) *summaryView {
+func newSummaryView(env *cli.Env, json, explain bool, at time.Time) *summaryView {
 	return &summaryView{
-		w: w, json: json, explain: explain, time: at,
+		w: env.Out, json: json, explain: explain, as: env.JSON, time: at,
 		states:    map[netlinksmc.SocketState]int{},
 		modes:     map[netlinksmc.Mode]int{},
 		fallbacks: map[netlinksmc.Fallback]int{},
@@ -90,18 +92,18 @@ func (v *summaryView) end(interrupted bool) error {
 	}
 	doc := v.document(interrupted)
 	if v.time.IsZero() {
-		return cli.WriteJSON(v.w, doc)
+		return cli.WriteJSON(v.w, v.as(doc))
 	}
 	doc.Time = v.time.Format(time.RFC3339)
-	return cli.WriteJSONLine(v.w, doc)
+	return cli.WriteJSONLine(v.w, v.as(doc))
 }
 
 func (v *summaryView) document(interrupted bool) jsonSummary {
 	doc := jsonSummary{
-		Schema:      schema,
+		Schema:      jsondoc.Schema,
 		Total:       v.total,
 		States:      []jsonStateCount{},
-		Modes:       []jsonModeCount{},
+		Transports:  []jsonTransportCount{},
 		Fallbacks:   []jsonFallbackCount{},
 		Interrupted: interrupted,
 	}
@@ -109,15 +111,10 @@ func (v *summaryView) document(interrupted bool) jsonSummary {
 		doc.States = append(doc.States, jsonStateCount{State: s.String(), Sockets: v.states[s]})
 	}
 	for _, m := range slices.Sorted(maps.Keys(v.modes)) {
-		doc.Modes = append(doc.Modes, jsonModeCount{Mode: m.String(), Sockets: v.modes[m]})
+		doc.Transports = append(doc.Transports, jsonTransportCount{Transport: jsondoc.Transport(m.String()), Sockets: v.modes[m]})
 	}
 	for _, f := range slices.SortedFunc(maps.Keys(v.fallbacks), compareFallbacks) {
-		c := jsonFallbackCount{Local: newJSONReason(f.Reason, v.explain), Sockets: v.fallbacks[f]}
-		if f.PeerDiagnosis != 0 {
-			peer := newJSONReason(f.PeerDiagnosis, v.explain)
-			c.Peer = &peer
-		}
-		doc.Fallbacks = append(doc.Fallbacks, c)
+		doc.Fallbacks = append(doc.Fallbacks, jsonFallbackCount{Fallback: newFallback(f, v.explain), Sockets: v.fallbacks[f]})
 	}
 	return doc
 }
@@ -136,8 +133,8 @@ func (v *summaryView) printText() error {
 	for _, s := range doc.States {
 		states = append(states, []string{s.State, strconv.Itoa(s.Sockets)})
 	}
-	for _, m := range doc.Modes {
-		modes = append(modes, []string{m.Mode, strconv.Itoa(m.Sockets)})
+	for _, m := range slices.Sorted(maps.Keys(v.modes)) {
+		modes = append(modes, []string{m.String(), strconv.Itoa(v.modes[m])})
 	}
 	header, fallbacks := v.fallbackTable(doc.Fallbacks)
 	return cmp.Or(
@@ -153,9 +150,9 @@ func (v *summaryView) fallbackTable(counts []jsonFallbackCount) (header []string
 		header = append(header, "Meaning")
 	}
 	for _, c := range counts {
-		row := []string{c.Local.label(), "-", strconv.Itoa(c.Sockets)}
-		if c.Peer != nil {
-			row[1] = c.Peer.label()
+		row := []string{label(c.Reason), "-", strconv.Itoa(c.Sockets)}
+		if c.PeerReason != nil {
+			row[1] = label(*c.PeerReason)
 		}
 		if v.explain {
 			row = append(row, c.meaning())
@@ -177,13 +174,13 @@ func (v *summaryView) printTable(header []string, rows [][]string) error {
 }
 
 // label is the code and, if it is known, its name.
-func (r jsonReason) label() string { return strings.TrimSpace(r.Code + " " + r.Name) }
+func label(r jsondoc.Reason) string { return strings.TrimSpace(r.Code + " " + r.Name) }
 
 // meaning returns the text of the reasons of both sides.
 func (c jsonFallbackCount) meaning() string {
-	text := cmp.Or(c.Local.Text, unknownReason)
-	if c.Peer != nil {
-		text += "; peer: " + cmp.Or(c.Peer.Text, unknownReason)
+	text := cmp.Or(c.Reason.Text, unknownReason)
+	if c.PeerReason != nil {
+		text += "; peer: " + cmp.Or(c.PeerReason.Text, unknownReason)
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -73,6 +74,8 @@ type jsonView struct {
 	owners owners
 	ifName func(uint32) string
 	info   func(*netlinksmc.Socket) *jsonInfo // nil without -i
+	// as converts a document, or a part of one, to the schema that was asked for.
+	as func(any) any
 	// time is set for a line of --watch.
 	time time.Time
 
@@ -84,13 +87,13 @@ func (v *jsonView) oneLine() bool { return !v.time.IsZero() }
 
 // frame returns what stands before and after the list of sockets in the document.
 func (v *jsonView) frame(interrupted bool) (before, after string, err error) {
-	doc := jsonDocument{Schema: schema, Sockets: []jsonSocket{}, Interrupted: interrupted}
+	doc := jsonDocument{Schema: jsondoc.Schema, Sockets: []jsonSocket{}, Interrupted: interrupted}
 	write := cli.WriteJSON
 	if v.oneLine() {
 		doc.Time, write = v.time.Format(time.RFC3339), cli.WriteJSONLine
 	}
 	var b strings.Builder
-	if err := write(&b, doc); err != nil {
+	if err := write(&b, v.as(doc)); err != nil {
 		return "", "", err
 	}
 	before, after, _ = strings.Cut(b.String(), "[]")
@@ -127,7 +130,7 @@ func (v *jsonView) socket(s *netlinksmc.Socket) error {
 		v.buf.WriteString("\n    ")
 		enc.SetIndent("    ", "  ")
 	}
-	if err := enc.Encode(j); err != nil {
+	if err := enc.Encode(v.as(j)); err != nil {
 		return err
 	}
 	v.count++

@@ -6,40 +6,42 @@ package statdoc
 import (
 	"time"
 
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
 )
 
 // Fields documents the fields of Tech, for the help of a command.
-const Fields = `connections {total, client_v1, client_v2, server_v1, server_v2}; rx and tx
-  {bytes, requests, buffer_usage_bytes, buffers {full, full_peer, too_small,
-  too_small_peer, reused, allocated, downgraded}, buffers_by_size and
-  requests_by_size {8k, 16k, 32k, 64k, 128k, 256k, 512k, 1024k, larger}};
-  special_calls {cork, nodelay, sendpage, splice, urgent}; links, only of SMC-R
-  with smckit's module {added, refused, refused_by_peer, not_added,
-  connections_moved, connections_not_moved, lost {total, not_sent, not_received,
-  not_posted, not_registered, no_message, event, no_port, deleted, silent, stuck,
-  flooded, forgetful, ahead, bad_immediate, unused, bad_llc, operator, replaced}}`
+const Fields = `connection_counts {total, client_v1, client_v2, server_v1,
+  server_v2}; rx and tx {bytes, requests, buffer_usage_bytes, buffers {full,
+  full_peer, too_small, too_small_peer, reused, allocated, downgraded},
+  buffers_by_size and requests_by_size {8k, 16k, 32k, 64k, 128k, 256k, 512k,
+  1024k, larger}}; special_calls {cork, nodelay, sendpage, splice, urgent};
+  link_events, only of SMC-R with smckit's module {added, refused,
+  refused_by_peer, not_added, connections_moved, connections_not_moved, lost
+  {total, not_sent, not_received, not_posted, not_registered, no_message, event,
+  no_port, deleted, silent, stuck, flooded, forgetful, ahead, bad_immediate,
+  unused, bad_llc, operator, replaced}}`
 
 // HostFields documents the fields of Host.
 const HostFields = `since (when the baseline was taken; left out when counting from module load);
-  baseline_note (why a baseline was not used); handshake_errors {client, server};
-  fallback {client and server {total, reasons [{code, name, text, remedy, count}]}}`
+  baseline_note (why a baseline was not used); handshake_errors {client_errors,
+  server_errors}; fallback_counts {client and server {total, reasons [{code, name,
+  text, remedy, connections}]}}`
 
 // Host contains the kernel's counters for both technologies together, and the start of the counting.
 type Host struct {
-	// when the baseline was taken (RFC 3339); left out when figures count from module load
-	Since time.Time `json:"since,omitzero"`
-	// why an existing baseline was not used
+	// of the baseline; left out when figures count from module load
+	Since           time.Time       `json:"since,omitzero"`
 	BaselineNote    string          `json:"baseline_note,omitempty"`
 	HandshakeErrors HandshakeErrors `json:"handshake_errors"`
-	Fallback        Fallback        `json:"fallback"`
+	Fallback        Fallback        `json:"fallback_counts" schema1:"fallback"`
 }
 
 // HandshakeErrors counts failed handshakes by role.
 type HandshakeErrors struct {
-	Client uint64 `json:"client"`
-	Server uint64 `json:"server"`
+	Client uint64 `json:"client_errors" schema1:"client"`
+	Server uint64 `json:"server_errors" schema1:"server"`
 }
 
 // Fallback counts connections that fell back to TCP by role.
@@ -54,13 +56,10 @@ type Side struct {
 	Reasons []Reason `json:"reasons"`
 }
 
-// Reason is one fallback reason with how often it occurred. Name, Text and Remedy are left out for unknown codes.
+// Reason is one fallback reason with how often it occurred.
 type Reason struct {
-	Code   netlinksmc.Reason `json:"code"`
-	Name   string            `json:"name,omitempty"`
-	Text   string            `json:"text,omitempty"`
-	Remedy string            `json:"remedy,omitempty"`
-	Count  uint16            `json:"count"`
+	jsondoc.Reason
+	Count uint16 `json:"connections" schema1:"count"`
 }
 
 // NewHost returns the host-wide part of r.
@@ -87,21 +86,19 @@ func newSide(total uint64, counts []netlinksmc.FallbackCount) Side {
 func NewReasons(counts []netlinksmc.FallbackCount) []Reason {
 	reasons := make([]Reason, 0, len(counts))
 	for _, c := range counts {
-		reasons = append(reasons, Reason{
-			Code: c.Reason, Name: c.Reason.Name(), Text: c.Reason.Text(), Remedy: c.Reason.Remedy(), Count: c.Count,
-		})
+		reasons = append(reasons, Reason{Reason: jsondoc.NewReason(c.Reason), Count: c.Count})
 	}
 	return reasons
 }
 
 // Tech contains the kernel's counters for one technology.
 type Tech struct {
-	Connections  Connections  `json:"connections"`
+	Connections  Connections  `json:"connection_counts" schema1:"connections"`
 	RX           Direction    `json:"rx"`
 	TX           Direction    `json:"tx"`
 	SpecialCalls SpecialCalls `json:"special_calls"`
 	// SMC-R with smckit's module
-	Links *Links `json:"links,omitempty"`
+	Links *Links `json:"link_events,omitempty" schema1:"links"`
 }
 
 // Connections counts connections that use the technology.

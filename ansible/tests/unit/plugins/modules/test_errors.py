@@ -48,11 +48,11 @@ def test_silent_failure(host):
     assert host.fail(smc_pnet, **ENTRY)['msg'] == 'smc_pnet ended with status 139 and did not say why'
 
 
-@pytest.mark.parametrize('out', ['', 'done\n', '[]', '{"schema": 2}'])
+@pytest.mark.parametrize('out', ['', 'done\n', '[]', '{"schema": 1}'])
 def test_other_document(host, out):
     host.expect('smcr ueid show', out)
     result = host.fail(smc_ueid, eids=['A'])
-    assert 'did not print a document of schema 1' in result['msg'] and result['stdout'] == out
+    assert 'did not print a document of schema 2' in result['msg'] and result['stdout'] == out
 
 
 @pytest.mark.parametrize('protocols, loaded', [

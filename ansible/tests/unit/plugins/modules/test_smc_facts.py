@@ -34,7 +34,7 @@ def without(document, *keys):
 def test_all(host, loaded, check):
     host.expect('smcr info', document('smcr_info'))
     host.expect('smc_rnics', document('smc_rnics'))
-    host.expect('smc_pnet show', {'schema': 1, 'entries': [ENTRY]})
+    host.expect('smc_pnet show', {'schema': 2, 'entries': [ENTRY]})
     host.expect('smcr ueid show', document('smcr_ueid'))
     host.expect('smcd seid show', document('smcd_seid'))
     host.expect('smcr linkgroup', document('smcr_linkgroup'))
@@ -48,13 +48,13 @@ def test_all(host, loaded, check):
     assert smc['devices'] == document('smc_rnics')['devices']
     assert smc['pnet'] == [ENTRY]
     assert smc['ueids'] == ['MYCLUSTER', 'A.B-C']
-    assert smc['seid'] == document('smcd_seid')['seid']
+    assert smc['seid'] == {'eid': document('smcd_seid')['seid'], 'enabled': document('smcd_seid')['enabled']}
     assert smc['linkgroups'] == {t: document(t + '_linkgroup')['linkgroups'] for t in ('smcr', 'smcd')}
-    assert smc['stats'] == {t: without(document(t + '_stats'), 'schema', 'technology') for t in ('smcr', 'smcd')}
+    assert smc['stats'] == {t: without(document(t + '_stats'), 'schema', 'transport') for t in ('smcr', 'smcd')}
 
 
 def test_subset_in_a_namespace(host, loaded):
-    host.expect('smc_pnet show -N blue', {'schema': 1, 'entries': []})
+    host.expect('smc_pnet show -N blue', {'schema': 2, 'entries': []})
     smc = facts(host.succeed(smc_facts, gather_subset=['pnet'], netns='blue'))
     assert sorted(smc) == ['kernel', 'module', 'pnet'] and smc['pnet'] == []
 
@@ -67,7 +67,7 @@ def test_asks_nothing_while_not_loaded(host, monkeypatch):
 
 def test_what_a_kernel_does_not_tell(host, loaded):
     host.expect('smcr ueid show', rc=1, err='smcr: needs Linux 5.16 or newer\n')
-    host.expect('smcd seid show', {'schema': 1})
+    host.expect('smcd seid show', {'schema': 2})
     result = host.succeed(smc_facts, gather_subset=['eids'])
     assert sorted(facts(result)) == ['kernel', 'module']
     assert result['warnings'][-1] == 'smcr: needs Linux 5.16 or newer'

@@ -16,7 +16,7 @@ IB_LINE = 'add NET1 ib mlx5_0 2\n'
 
 def changes(added=(), removed=(), before='', after='', check=False):
     return {
-        'schema': 1, 'changed': bool(added or removed), 'check': check, 'added': list(added), 'removed': list(removed),
+        'schema': 2, 'changed': bool(added or removed), 'check': check, 'entries_added': list(added), 'entries_removed': list(removed),
         'diff': {'before': before, 'after': after},
     }
 

@@ -14,13 +14,13 @@ TEXT = 'smc name redis port 6379'
 
 def changes(added=(), removed=(), before='', after='', check=False):
     return {
-        'schema': 1, 'changed': bool(added or removed), 'check': check, 'added': list(added), 'removed': list(removed),
+        'schema': 2, 'changed': bool(added or removed), 'check': check, 'rules_added': list(added), 'rules_removed': list(removed),
         'diff': {'before': before, 'after': after},
     }
 
 
 def turned(changed, enabled, check=False):
-    return {'schema': 1, 'changed': changed, 'check': check, 'enabled': enabled}
+    return {'schema': 2, 'changed': changed, 'check': check, 'enabled': enabled}
 
 
 def test_adds_one(host):

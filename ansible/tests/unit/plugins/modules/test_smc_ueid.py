@@ -10,17 +10,17 @@ from ansible_collections.smckit.smc.plugins.modules import smc_ueid
 
 from conftest import document
 
-NONE = {'schema': 1}
-CHANGED = {'schema': 1, 'changed': True}
-NAME = document('smcd_seid')['seid']['eid']
+NONE = {'schema': 2}
+CHANGED = {'schema': 2, 'changed': True}
+NAME = document('smcd_seid')['seid']
 
 
 def ueids(*names):
-    return {'schema': 1, 'ueids': list(names)}
+    return {'schema': 2, 'ueids': list(names)}
 
 
 def seid(enabled):
-    return {'schema': 1, 'seid': {'eid': NAME, 'enabled': enabled}}
+    return {'schema': 2, 'seid': NAME, 'enabled': enabled}
 
 
 def has(host, eids, system=NONE):
