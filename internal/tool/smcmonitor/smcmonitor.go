@@ -153,14 +153,16 @@ SOURCES
   standard error says so.
 
 CAUSES
-  With smckit's module, "fail" has the cause and a detail that docs/smcr.md
-  explains; with a stock module, it has the device only. The detail of
+  With smckit's module, "fail" has the cause and a detail, a number that depends
+  on the cause; with a stock module, it has the device only. The detail of
   "not-added" is an errno, and its cause the step: STEP_1 the server asks,
   STEP_2 keys are exchanged, STEP_3 the client makes its end of the link.
 
 JSON
-  {"schema": 2, "time", "object", "action", ...}
-  docs/json.md lists all fields. "time" is when the command noticed the event.
+  Each line is a document: schema, time, object, action, and what the event has
+  of transport, linkgroup_id, link_id, link_uid, role, linkgroup_type, pnet_id,
+  device, port, netdev, gid, peer_gid, cause, detail, reason {code, name, text},
+  peer_reason and connections. "time" is when the command noticed the event.
 
 EXIT STATUS
   1    there is no SMC module, or it has been unloaded
