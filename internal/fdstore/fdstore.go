@@ -28,6 +28,24 @@ const firstFD = 3
 // timeout is how long a message may take. The service manager reads all of them, unless it is stuck.
 const timeout = 5 * time.Second
 
+// DefaultMax is how many files the service manager keeps if it does not say: FileDescriptorStoreMax= of smc-ismd.service.
+const DefaultMax = 4096
+
+// NamesMax is how long the names of all files can be, with a separator for each: Linux limits the length of an environment variable, and
+// does not start a process with a longer one.
+const NamesMax = 32*4096 - len("LISTEN_FDNAMES=") - 1
+
+// Max returns how many files the service manager keeps. systemd says that from version 254 on; the administrator can do it for older ones.
+func Max(getenv func(string) string) int {
+	if n, err := strconv.Atoi(getenv("FDSTORE")); err == nil && n > 0 {
+		return n
+	}
+	return DefaultMax
+}
+
+// ErrFull is that the service manager would drop a file without a word.
+var ErrFull = errors.New("the service manager has no room for another file: raise FileDescriptorStoreMax=, or have fewer files")
+
 // Store is the connection to a service manager, and the files that it has kept since the process before this one. A nil Store has
 // none, and does nothing.
 type Store struct {
@@ -35,8 +53,13 @@ type Store struct {
 	// sending keeps one message's deadline from another's.
 	sending sync.Mutex
 
+	max int
+
 	mu   sync.Mutex
 	kept map[string]int
+	// names are those of all files that the service manager has, and length is that of their list.
+	names  map[string]bool
+	length int
 }
 
 // Open takes over the file descriptors that the service manager has passed to this process, and connects to it. Without a service manager it
@@ -66,7 +89,12 @@ func Dial(socket string, kept map[string]int) (*Store, error) {
 		closeAll(kept)
 		return nil, fmt.Errorf("cannot connect to the service manager: %w", err)
 	}
-	return &Store{conn: conn, kept: kept}, nil
+	s := &Store{conn: conn, kept: kept, max: Max(os.Getenv), names: map[string]bool{}}
+	for name := range kept {
+		s.names[name] = true
+		s.length += len(name) + 1
+	}
+	return s, nil
 }
 
 // inherited returns the file descriptors that the environment describes, by their names.
@@ -113,14 +141,47 @@ func (s *Store) Take(prefix string) map[string]int {
 }
 
 // Add has the service manager keep a file under a name, which has no colon and at most 255 characters. The caller's file descriptor
-// stays open. The errors are those of sending a message.
+// stays open. The service manager must not have the file already: it ignores a second name. The errors are ErrFull and those of sending a
+// message.
 func (s *Store) Add(name string, fd int) error {
 	if s == nil {
 		return nil
 	}
+	if err := s.reserve(name); err != nil {
+		return err
+	}
 	// FDPOLL=0: the service manager does not drop a connection that ends while the service restarts, so that the service finds out
 	// which one it was.
-	return s.send("FDSTORE=1\nFDPOLL=0\nFDNAME="+name, fd)
+	err := s.send("FDSTORE=1\nFDPOLL=0\nFDNAME="+name, fd)
+	if err != nil {
+		s.release(name)
+	}
+	return err
+}
+
+// reserve counts a file, unless there are too many.
+func (s *Store) reserve(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[name] {
+		return nil
+	}
+	if len(s.names) >= s.max || s.length+len(name)+1 > NamesMax {
+		return ErrFull
+	}
+	s.names[name] = true
+	s.length += len(name) + 1
+	return nil
+}
+
+// release undoes reserve.
+func (s *Store) release(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[name] {
+		delete(s.names, name)
+		s.length -= len(name) + 1
+	}
 }
 
 // AddConn does the same for a connection or a listening socket.
@@ -140,7 +201,16 @@ func (s *Store) AddConn(name string, c syscall.Conn) error {
 }
 
 // Remove has the service manager close the files of a name. The errors are those of sending a message.
-func (s *Store) Remove(name string) error { return s.Notify("FDSTOREREMOVE=1\nFDNAME=" + name) }
+func (s *Store) Remove(name string) error {
+	if s == nil {
+		return nil
+	}
+	err := s.send("FDSTOREREMOVE=1\nFDNAME=" + name)
+	if err == nil {
+		s.release(name)
+	}
+	return err
+}
 
 // Notify reports the state of the service, such as READY=1. The errors are those of sending a message.
 func (s *Store) Notify(state string) error {

@@ -5,12 +5,16 @@
 package fdstore
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -145,5 +149,76 @@ func TestNone(t *testing.T) {
 	}
 	if len(s.Take("")) > 0 || len(s.Discard()) > 0 {
 		t.Error("files of no one")
+	}
+}
+
+// TestFull checks that the service manager is not sent what it would drop, and that there is room again for what is removed.
+func TestFull(t *testing.T) {
+	t.Setenv("FDSTORE", "3")
+	manager := listen(t)
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Dial(manager.LocalAddr().String(), map[string]int{"kept": fd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	closeAll(s.Take(""))
+	for i, step := range []struct {
+		remove bool
+		name   string
+		want   error
+	}{{false, "a", nil}, {false, "b", nil}, {false, "c", ErrFull}, {false, "b", nil}, {true, "unknown", nil}, {false, "c", ErrFull}, {true, "kept", nil}, {false, "c", nil}, {false, "d", ErrFull}} {
+		do := func() error { return s.Add(step.name, 0) }
+		if step.remove {
+			do = func() error { return s.Remove(step.name) }
+		}
+		if err := do(); !errors.Is(err, step.want) {
+			t.Errorf("step %d: %v, want %v", i, err, step.want)
+		}
+		if step.want == nil {
+			receive(t, manager)
+		}
+	}
+}
+
+// TestNamesMax checks that the list of names is no longer than a process can be passed.
+func TestNamesMax(t *testing.T) {
+	manager := listen(t)
+	s, err := Dial(manager.LocalAddr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var all []string
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%0200d", i)
+		if err := s.Add(name, 0); errors.Is(err, ErrFull) {
+			break
+		} else if err != nil || i == DefaultMax {
+			t.Fatalf("name %d: %v", i, err)
+		}
+		receive(t, manager)
+		all = append(all, name)
+	}
+	cmd := exec.Command("true")
+	cmd.Env = []string{"LISTEN_FDNAMES=" + strings.Join(all, ":")}
+	if err := cmd.Run(); err != nil {
+		t.Errorf("with %d names: %v", len(all), err)
+	}
+	longer := exec.Command("true")
+	longer.Env = []string{cmd.Env[0] + strings.Repeat("x", 300)}
+	if err := longer.Run(); !errors.Is(err, unix.E2BIG) {
+		t.Errorf("the limit is too low: %v", err)
+	}
+}
+
+func TestMax(t *testing.T) {
+	for text, want := range map[string]int{"": DefaultMax, "x": DefaultMax, "0": DefaultMax, "100": 100} {
+		if got := Max(func(string) string { return text }); got != want {
+			t.Errorf("%q: %d", text, got)
+		}
 	}
 }
