@@ -145,7 +145,7 @@ func (s *server) client(t *testing.T, conn *net.UnixConn) *client {
 	return c
 }
 
-// stall joins, and receives nothing. The socket has no room for all that it is sent.
+// stall joins, and receives nothing.
 func (s *server) stall(t *testing.T) *client {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -161,10 +161,6 @@ func (s *server) stall(t *testing.T) *client {
 			t.Fatal(err)
 		}
 		conns[i] = conn.(*net.UnixConn)
-	}
-	// The kernel makes it the least that there can be, a few messages.
-	if err := conns[0].SetWriteBuffer(1); err != nil {
-		t.Fatal(err)
 	}
 	s.Fabric.join(conns[0])
 	return s.client(t, conns[1])
@@ -487,7 +483,20 @@ func (m *manager) handle(state string, oob []byte) {
 		m.t.Errorf("%s is kept twice", name)
 		unix.Close(old)
 	}
+	// systemd ignores a second name of a file.
+	for other, fd := range m.kept {
+		if isSameFile(fd, fds[0]) {
+			m.t.Errorf("%s is the same file as %s", name, other)
+		}
+	}
 	m.kept[name] = fds[0]
+}
+
+// isSameFile reports whether file descriptors are duplicates, if the kernel says so.
+func isSameFile(a, b int) bool {
+	const kcmpFile = 0
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(os.Getpid()), kcmpFile, uintptr(a), uintptr(b), 0)
+	return errno == 0 && order == 0
 }
 
 // wait waits until the files that it keeps match a condition.

@@ -27,8 +27,9 @@ const (
 	// DefaultCHID is the CHID of the members' devices if none is given.
 	DefaultCHID = 0xff10
 
-	// stallTime is how long a member may take to read what the server sends.
-	stallTime = 5 * time.Second
+	// stallTime is how long a member may take to read what the server sends. QEMU connects long before it reads if it has much memory to
+	// allocate, or little time.
+	stallTime = 10 * time.Minute
 	// closeTime is how long Close waits for members to read.
 	closeTime = time.Second
 )
@@ -87,6 +88,8 @@ type Fabric struct {
 	doorbells [][Vectors]*eventfd
 	// kept is the socket that the Store has kept, until Listen uses it.
 	kept keptSocket
+	// inStore says that the Store keeps the memory, so that the next server continues the fabric.
+	inStore bool
 
 	mu      sync.Mutex
 	members []*member // by number; nil if no one has it
@@ -97,7 +100,7 @@ type Fabric struct {
 
 // New allocates a fabric, or continues the one of this name that c.Store has kept. If that has members and another configuration, it
 // stays as it is until all members are gone and the server is restarted; a line in the log says so. The errors are those of Check, and
-// that the host lacks memory.
+// that the host lacks memory or files; c.Store still keeps the fabric then.
 func New(c Config) (*Fabric, error) {
 	c = c.withDefaults()
 	layout, err := c.layout()
@@ -126,7 +129,7 @@ func New(c Config) (*Fabric, error) {
 		return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
 	}
 	// The Store has the memory last: with it, it has everything.
-	f.keep(f.memoryName(), f.mem.file)
+	f.keepMemory()
 	return f, nil
 }
 
@@ -142,8 +145,8 @@ func (f *Fabric) log(format string, args ...any) {
 	}
 }
 
-// Close ends serving. The members' connections end, unless the Store has kept them; members that are connected go on among themselves
-// in both cases. It always returns nil.
+// Close ends serving. The members' connections end, unless the Store has kept them; QEMU does not notice that, and members that are
+// connected go on among themselves in both cases. It always returns nil.
 func (f *Fabric) Close() error {
 	f.flush()
 	f.mu.Lock()
@@ -152,11 +155,7 @@ func (f *Fabric) Close() error {
 		return nil
 	}
 	f.closed = true
-	for _, m := range f.members {
-		if m != nil {
-			m.conn.Close()
-		}
-	}
+	f.closeMembers()
 	f.mu.Unlock()
 	f.kept.close()
 
@@ -175,7 +174,16 @@ func (f *Fabric) Close() error {
 	return nil
 }
 
-// flush waits until members that are joining have been sent everything, so that the Store keeps them.
+// closeMembers closes the connections of all members. Called with mu.
+func (f *Fabric) closeMembers() {
+	for _, m := range f.members {
+		if m != nil {
+			m.conn.Close()
+		}
+	}
+}
+
+// flush waits until members that are joining have been sent everything, so that the next server goes on serving them.
 func (f *Fabric) flush() {
 	f.mu.Lock()
 	members := slices.Clone(f.members)

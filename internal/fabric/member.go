@@ -26,12 +26,19 @@ type member struct {
 	// expelled is set when the server does not serve the member any more, but its connection, and so its guest, still exist. Protected by
 	// Fabric.mu.
 	expelled bool
+	// marked is set while the Store keeps the file that says that the member is joining. Protected by Fabric.mu.
+	marked bool
 }
 
 // newMember makes a member of a connection, which has no number yet.
 func newMember(conn *net.UnixConn) (*member, error) {
 	pid, err := peerPID(conn)
 	if err != nil {
+		return nil, err
+	}
+	// The kernel makes it the least that there can be, a few messages: files in messages that no one reads count for all fabrics together,
+	// and whether a client reads is seen only if the rest has no room.
+	if err := conn.SetWriteBuffer(1); err != nil {
 		return nil, err
 	}
 	return &member{conn: conn, since: time.Now(), pid: pid, welcomed: make(chan struct{})}, nil
@@ -58,12 +65,12 @@ type message struct {
 	fd     int // -1: none
 }
 
-// send sends messages, until a deadline.
-func (m *member) send(messages []message, deadline time.Time) error {
+// send sends messages, until a deadline. It returns how many the client has, or will have.
+func (m *member) send(messages []message, deadline time.Time) (sent int, err error) {
 	if err := m.conn.SetWriteDeadline(deadline); err != nil {
-		return err
+		return 0, err
 	}
-	for _, msg := range messages {
+	for i, msg := range messages {
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], uint64(msg.number))
 		var rights []byte
@@ -75,8 +82,8 @@ func (m *member) send(messages []message, deadline time.Time) error {
 			err = errors.New("the socket took a part of a message")
 		}
 		if err != nil {
-			return err
+			return i, err
 		}
 	}
-	return nil
+	return len(messages), nil
 }

@@ -22,8 +22,10 @@ import (
 //	memory/MEMBERS/CHID/UUID/HUGEPAGES
 //	socket
 //	vector/NUMBER/VECTOR    a doorbell, whether there is a member with this number or not
-//	peer/NUMBER/SINCE       a member's connection, when everything has been sent to it
-//	expelled/NUMBER/SINCE   instead, if it is not served any more
+//	joining/NUMBER          a file that means nothing, until a member has been sent everything; for good if it is expelled
+//	peer/NUMBER/SINCE       a member's connection, from before it is sent the memory
+//
+// The service manager keeps a file under one name only, and drops a second one. So the name of a connection cannot change.
 //
 // The names have all that the server needs to know: members can change the memory.
 
@@ -36,22 +38,68 @@ func (f *Fabric) memoryName() string {
 
 func vectorName(number, vector int) string { return fmt.Sprintf("vector/%d/%d", number, vector) }
 
-func (m *member) storeName() string {
-	kind := "peer"
-	if m.expelled {
-		kind = "expelled"
+func joiningName(number int) string { return fmt.Sprintf("joining/%d", number) }
+
+func peerName(number int, since time.Time) string {
+	return fmt.Sprintf("peer/%d/%d", number, since.Unix())
+}
+
+// keepMemory has the Store keep the memory.
+func (f *Fabric) keepMemory() {
+	err := f.cfg.Store.Add(f.storeName(f.memoryName()), int(f.mem.file.Fd()))
+	f.stored(err)
+	f.inStore = f.cfg.Store != nil && err == nil
+}
+
+// keepMember has the Store keep a member's connection, as one that is joining: if the server is killed before it has sent everything, the
+// next one does not know whether the guest has the memory, and must not give its number to another one. Called with mu.
+func (f *Fabric) keepMember(m *member) error {
+	if f.cfg.Store == nil {
+		return nil
 	}
-	return fmt.Sprintf("%s/%d/%d", kind, m.number, m.since.Unix())
+	mark, err := makeEventfd()
+	if err != nil {
+		return err
+	}
+	defer mark.put()
+	if err = f.cfg.Store.Add(f.storeName(joiningName(m.number)), mark.fd); err == nil {
+		m.marked = true
+		err = f.cfg.Store.AddConn(f.storeName(peerName(m.number, m.since)), m.conn)
+	}
+	// A fabric that ends with this server has no second member of this number.
+	if err != nil && !f.inStore {
+		f.stored(err)
+		return nil
+	}
+	if err != nil {
+		f.unmark(m)
+	}
+	return err
 }
 
-// keep has the Store keep a file.
-func (f *Fabric) keep(name string, file *os.File) {
-	f.stored(f.cfg.Store.Add(f.storeName(name), int(file.Fd())))
+// unmark has the Store forget that a member is joining. Called with mu.
+func (f *Fabric) unmark(m *member) {
+	if m.marked {
+		f.stored(f.cfg.Store.Remove(f.storeName(joiningName(m.number))))
+		m.marked = false
+	}
 }
 
-// keepMember has the Store keep a member's connection.
-func (f *Fabric) keepMember(m *member) {
-	f.stored(f.cfg.Store.AddConn(f.storeName(m.storeName()), m.conn))
+// StoreNeed returns how many files of a fabric the Store keeps at most, and how long their names are, with a separator for each.
+func (c Config) StoreNeed() (files, names int) {
+	c = c.withDefaults()
+	f := &Fabric{cfg: c, layout: Layout{Members: c.Members}}
+	all := []string{f.memoryName(), "socket"}
+	for number := range c.Members {
+		all = append(all, joiningName(number), peerName(number, time.Now()))
+		for vector := range Vectors {
+			all = append(all, vectorName(number, vector))
+		}
+	}
+	for _, name := range all {
+		names += len(f.storeName(name)) + 1
+	}
+	return len(all), names
 }
 
 func (f *Fabric) stored(err error) {
@@ -75,15 +123,16 @@ func (k *keptSocket) close() {
 
 // keptFiles are what the Store has kept of a fabric, sorted.
 type keptFiles struct {
-	memory          int
-	hasMemory       bool
-	members         int
-	chid            uint16
-	uuid            [16]byte
-	huge            bool
-	peers, expelled map[int]keptPeer
-	vectors         map[int]map[int]int // by number and vector
-	useless         map[string]int
+	memory    int
+	hasMemory bool
+	members   int
+	chid      uint16
+	uuid      [16]byte
+	huge      bool
+	peers     map[int]keptPeer
+	joining   map[int]int         // files without meaning, by number
+	vectors   map[int]map[int]int // by number and vector
+	useless   map[string]int
 }
 
 // keptPeer is a connection.
@@ -97,7 +146,7 @@ var errName = errors.New("unknown name, or a second one of the same file")
 
 // sortKept sorts files by their names.
 func sortKept(files map[string]int) *keptFiles {
-	k := &keptFiles{peers: map[int]keptPeer{}, expelled: map[int]keptPeer{}, vectors: map[int]map[int]int{}, useless: map[string]int{}}
+	k := &keptFiles{peers: map[int]keptPeer{}, joining: map[int]int{}, vectors: map[int]map[int]int{}, useless: map[string]int{}}
 	for name, fd := range files {
 		if err := k.add(name, strings.Split(name, "/"), fd); err != nil {
 			k.useless[name] = fd
@@ -118,12 +167,22 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 		copy(k.uuid[:], uuid)
 		k.memory, k.hasMemory, k.members, k.chid, k.huge = fd, true, members, uint16(chid), words[4] == "true"
 		return nil
-	case len(words) != 3:
+	case len(words) < 2:
 		return errName
 	}
 	number, err := strconv.Atoi(words[1])
-	last, lerr := strconv.ParseInt(words[2], 10, 64)
-	if err = errors.Join(err, lerr); err != nil || number < 0 || number >= MembersMax {
+	if err != nil || number < 0 || number >= MembersMax {
+		return errName
+	}
+	if words[0] == "joining" && name == joiningName(number) {
+		k.joining[number] = fd
+		return nil
+	}
+	if len(words) != 3 {
+		return errName
+	}
+	last, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil {
 		return errName
 	}
 	switch words[0] {
@@ -132,11 +191,6 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 			return errName
 		}
 		k.peers[number] = keptPeer{fd, time.Unix(last, 0), name}
-	case "expelled":
-		if _, ok := k.expelled[number]; ok {
-			return errName
-		}
-		k.expelled[number] = keptPeer{fd, time.Unix(last, 0), name}
 	case "vector":
 		if last < 0 || last >= Vectors {
 			return errName
@@ -155,7 +209,7 @@ func (k *keptFiles) add(name string, words []string, fd int) error {
 }
 
 // restore continues the fabric that the Store has kept. It returns false if there is none, or if it has no members and another
-// configuration; then the Store does not keep it any more. The errors are those of creating doorbells.
+// configuration; then the Store does not keep it any more. After an error, the Store keeps everything for the next attempt.
 func (f *Fabric) restore() (bool, error) {
 	files := f.cfg.Store.Take(f.storeName(""))
 	if fd, ok := files["socket"]; ok {
@@ -163,54 +217,66 @@ func (f *Fabric) restore() (bool, error) {
 		delete(files, "socket")
 	}
 	k := sortKept(files)
-	if !f.restoreMemory(k) {
+	ok, err := f.restoreMemory(k)
+	if err != nil {
+		f.kept.close()
+		return false, err
+	}
+	if !ok {
 		for name, fd := range files {
 			f.stored(f.cfg.Store.Remove(f.storeName(name)))
 			unix.Close(fd)
 		}
 		return false, nil
 	}
+	f.inStore = true
 	for name, fd := range k.useless {
 		f.stored(f.cfg.Store.Remove(f.storeName(name)))
 		unix.Close(fd)
 	}
-	if err := f.restoreDoorbells(k); err != nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.restoreMembers(k)
+	if err == nil {
+		err = f.restoreDoorbells(k)
+	}
+	if err != nil {
 		f.kept.close()
+		f.closeMembers()
 		f.closeDoorbells()
 		f.mem.close()
 		return false, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.log("continued with %d members", f.restoreMembers(k))
+	f.serveRestored()
+	f.log("continued with %d members", n)
 	return true, nil
 }
 
-// restoreMemory takes over the memory. It returns false if that is not possible, or not useful.
-func (f *Fabric) restoreMemory(k *keptFiles) bool {
+// restoreMemory takes over the memory. It returns false if there is none, or it is not useful: what is kept cannot be a fabric, or no one
+// uses it and another one is wanted. Other errors may be over at the next attempt.
+func (f *Fabric) restoreMemory(k *keptFiles) (bool, error) {
 	if !k.hasMemory {
-		return false
+		return false, nil
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(k.memory, &st); err != nil {
-		return false
+		return false, fmt.Errorf("cannot continue: cannot examine the memory: %w", err)
 	}
 	layout, err := NewLayout(uint64(st.Size), k.members)
 	if err != nil {
-		return false
+		return false, nil
 	}
 	same := layout == f.layout && k.chid == f.cfg.CHID && k.huge == f.cfg.HugePages
-	if !same && len(k.peers)+len(k.expelled) == 0 {
-		return false
+	if !same && len(k.peers) == 0 {
+		return false, nil
 	}
 	file, err := openFD(k.memory, "memory of fabric "+f.cfg.Name)
 	if err != nil {
-		return false
+		return false, fmt.Errorf("cannot continue: cannot open the memory: %w", err)
 	}
 	mem, err := mapMemory(file, k.huge)
 	if err != nil {
-		f.log("cannot continue: %v", err)
-		return false
+		return false, fmt.Errorf("cannot continue: %w", err)
 	}
 	if !same {
 		f.log("stays as it is while it has members, with %s for %d members and CHID 0x%04x: restart the server when they are gone",
@@ -218,7 +284,7 @@ func (f *Fabric) restoreMemory(k *keptFiles) bool {
 	}
 	unix.Close(k.memory)
 	f.mem, f.layout, f.uuid, f.cfg.CHID, f.cfg.HugePages = mem, layout, k.uuid, k.chid, k.huge
-	return true
+	return true, nil
 }
 
 // restoreDoorbells takes over the doorbells, and makes those that a server of another version has not had.
@@ -241,40 +307,61 @@ func (f *Fabric) restoreDoorbells(k *keptFiles) error {
 	return err
 }
 
-// restoreMembers takes over connections, and returns how many. A number without one has no GID: a member that has joined while the last
-// server was killed may have written it. Called with mu.
-func (f *Fabric) restoreMembers(k *keptFiles) (n int) {
+// restoreMembers takes over connections, and returns how many. Called with mu.
+func (f *Fabric) restoreMembers(k *keptFiles) (n int, err error) {
 	f.members = make([]*member, f.layout.Members)
 	for number, p := range k.peers {
-		f.restorePeer(number, p, false)
-	}
-	for number, p := range k.expelled {
-		f.restorePeer(number, p, true)
-	}
-	for number, m := range f.members {
+		m, err := f.restorePeer(number, p)
+		if err != nil {
+			return 0, fmt.Errorf("cannot continue with member %d: %w", number, err)
+		}
 		if m == nil {
-			f.setGID(number, 0)
 			continue
 		}
+		f.members[number] = m
 		n++
+	}
+	for number, fd := range k.joining {
+		unix.Close(fd)
+		if number < len(f.members) && f.members[number] != nil {
+			f.members[number].marked, f.members[number].expelled = true, true
+			continue
+		}
+		f.stored(f.cfg.Store.Remove(f.storeName(joiningName(number))))
+	}
+	return n, nil
+}
+
+// serveRestored serves the members that restoreMembers has taken over. A number without one has no GID. One that was joining, or was expelled
+// then, has to leave, but its guest may have the memory, so its number stays taken. Called with mu.
+func (f *Fabric) serveRestored() {
+	for number, m := range f.members {
+		switch {
+		case m == nil:
+			f.setGID(number, 0)
+			continue
+		case m.expelled:
+			f.log("member %d is removed, PID %d: it had not read its doorbells when the last server ended", number, m.pid)
+			f.setGID(number, removedGID)
+		}
 		f.running.Go(func() { f.read(m) })
 	}
 	f.ringMembers()
-	return n
 }
 
-// restorePeer takes over the connection of a member, or closes it. Called with mu.
-func (f *Fabric) restorePeer(number int, p keptPeer, expelled bool) {
-	if number < len(f.members) && f.members[number] == nil {
-		if m, err := restoreMember(number, p); err == nil {
-			m.expelled = expelled
-			f.members[number] = m
-			return
+// restorePeer takes over the connection of a member. It returns nil if the file is no such connection; then the Store does not keep
+// it any more.
+func (f *Fabric) restorePeer(number int, p keptPeer) (*member, error) {
+	if number < len(f.members) {
+		m, err := restoreMember(number, p)
+		if !errors.Is(err, unix.ENOTSOCK) {
+			return m, err
 		}
 	}
 	f.stored(f.cfg.Store.Remove(f.storeName(p.name)))
 	// The connection is closed with both copies of its file.
 	unix.Close(p.fd)
+	return nil, nil
 }
 
 // restoreMember makes a member of a kept connection. It closes the file descriptor unless it fails.
@@ -291,7 +378,7 @@ func restoreMember(number int, p keptPeer) (*member, error) {
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
 		c.Close()
-		return nil, fmt.Errorf("%s is no connection", p.name)
+		return nil, fmt.Errorf("%s is no connection: %w", p.name, unix.ENOTSOCK)
 	}
 	m, err := newMember(conn)
 	if err != nil {

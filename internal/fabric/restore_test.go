@@ -91,32 +91,166 @@ func TestRestart(t *testing.T) {
 	m.wait(keepsFabric(4))
 }
 
-// TestRestartWhileJoining checks that a member that has not received everything is removed if the server is killed.
+// TestRestartWhileJoining checks that the number of a member that was joining when the server was killed stays taken: its guest may have
+// the memory.
 func TestRestartWhileJoining(t *testing.T) {
 	m, dir, c := newManager(t), t.TempDir(), testConfig()
 	c.Store = m.store()
 	first := start(t, c, dir)
-	a, b := first.join(t), first.join(t)
+	a := first.join(t)
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	b := first.stall(t)
+	m.wait(keepsFabric(4, "blue/joining/1", "blue/peer/0/", "blue/peer/1/"))
 	head := a.mapped()
 	setGID(head, 1, 1)
-	m.wait(keepsFabric(4, "blue/peer/0/", "blue/peer/1/"))
 	first.stop()
-	// The service manager does not have the connection of a member that is joining.
-	for name := range m.kept {
-		if strings.HasPrefix(name, "blue/peer/1/") {
-			m.handle("FDSTOREREMOVE=1\nFDNAME="+name, nil)
-		}
-	}
+
 	c.Store = m.store()
-	start(t, c, dir)
+	second := start(t, c, dir)
+	second.log.wait(t, "member 1 is removed, PID ")
 	a.rung(VectorMembers)
-	if g := gid(head, 1); g != 0 {
+	if g := gid(head, 1); g != removedGID {
 		t.Errorf("its GID is %x", g)
 	}
-	if _, _, err := b.next(); !errors.Is(err, io.EOF) {
-		t.Errorf("its connection is open: %v", err)
+	if d := second.join(t); d.number != 2 {
+		t.Errorf("the new member has number %d", d.number)
+	}
+	b.conn.Close()
+	second.waitMembers(t, 2)
+	m.wait(keepsFabric(4, "blue/peer/0/", "blue/peer/2/"))
+}
+
+// TestRestartBeforeMemory checks that nothing is left of a client whose connection the service manager does not have: it has not been sent
+// the memory.
+func TestRestartBeforeMemory(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	m.wait(keepsFabric(4))
+	mark, err := makeEventfd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mark.put()
+	if err := first.cfg.Store.Add("blue/joining/0", mark.fd); err != nil {
+		t.Fatal(err)
+	}
+	first.stop()
+	c.Store = m.store()
+	if d := start(t, c, dir).join(t); d.number != 0 {
+		t.Errorf("the new member has number %d", d.number)
 	}
 	m.wait(keepsFabric(4, "blue/peer/0/"))
+}
+
+// fewFiles has the process get no more files until the function that it returns is called.
+func fewFiles(t *testing.T) (end func()) {
+	t.Helper()
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRestartFails checks that the service manager keeps everything if a start fails for lack of files, and that the next one continues.
+func TestRestartFails(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	a := first.join(t)
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	first.stop()
+
+	c.Store = m.store()
+	end := fewFiles(t)
+	_, err := New(c)
+	end()
+	if !errors.Is(err, unix.EMFILE) {
+		t.Fatalf("a start without files: %v", err)
+	}
+	m.settle()
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	c.Store = m.store()
+	second := start(t, c, dir)
+	second.log.wait(t, "continued with 1 members")
+	if d := second.join(t); !a.knows(d) || d.number != 1 {
+		t.Errorf("member %d is in another fabric", d.number)
+	}
+}
+
+// TestRestoreMembersFails checks that a member is not dropped for lack of files.
+func TestRestoreMembersFails(t *testing.T) {
+	f, err := New(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeFDs(fds[:])
+	end := fewFiles(t)
+	_, err = f.restoreMembers(&keptFiles{peers: map[int]keptPeer{1: {fd: fds[0], name: "peer/1/5"}}})
+	end()
+	if !errors.Is(err, unix.EMFILE) {
+		t.Fatalf("%v", err)
+	}
+	if _, err := unix.Write(fds[1], []byte{0}); err != nil {
+		t.Errorf("its connection is closed: %v", err)
+	}
+}
+
+// TestStoreNeed compares what is said to be needed with what a full fabric needs: each member can be joining, too.
+func TestStoreNeed(t *testing.T) {
+	m, c := newManager(t), testConfig()
+	files, names := c.StoreNeed()
+	c.Store = m.store()
+	s := start(t, c, t.TempDir())
+	for range c.Members {
+		s.join(t)
+	}
+	m.wait(func(kept map[string]int) bool {
+		all := 0
+		for n := range c.Members {
+			all += len("blue/"+joiningName(n)) + 1
+		}
+		for name := range kept {
+			all += len(name) + 1
+		}
+		return len(kept) == files-c.Members && all == names
+	})
+}
+
+// TestStoreIsFull checks that a client is refused if the service manager cannot keep it: the next server would give its number to another one.
+func TestStoreIsFull(t *testing.T) {
+	t.Setenv("FDSTORE", "13")
+	m, c := newManager(t), testConfig()
+	c.Store = m.store()
+	s := start(t, c, t.TempDir())
+	// 10 files of the fabric, and 2 while the first one joins.
+	a := s.join(t)
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	s.join(t)
+	m.wait(keepsFabric(4, "blue/peer/0/", "blue/peer/1/"))
+	extra := s.dial(t)
+	if _, _, err := extra.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("one member too many: %v", err)
+	}
+	s.log.wait(t, "refused a connection of PID ")
+	a.close()
+	s.waitMembers(t, 1)
+	if d := s.join(t); d.number != 0 {
+		t.Errorf("member %d", d.number)
+	}
 }
 
 // TestRestartWithoutDoorbells checks that a server makes the doorbells that it has not been kept, and only these.
@@ -177,7 +311,8 @@ func TestRestartWithExpelledMember(t *testing.T) {
 	first := start(t, c, dir)
 	a := first.stall(t)
 	first.join(t)
-	m.wait(keepsFabric(4, "blue/expelled/0/", "blue/peer/1/"))
+	first.log.wait(t, "member 0 removed")
+	m.wait(keepsFabric(4, "blue/joining/0", "blue/peer/0/", "blue/peer/1/"))
 	first.stop()
 
 	c.Store = m.store()
@@ -236,17 +371,17 @@ func TestKeptSocketOwner(t *testing.T) {
 // TestSortKeptTwice checks that the second file of a member is not lost, so that it is closed.
 func TestSortKeptTwice(t *testing.T) {
 	k := sortKept(map[string]int{
-		"peer/1/5": 10, "peer/1/6": 11, "expelled/2/5": 12, "expelled/2/6": 13, "vector/1/0": 14, "vector/01/0": 15, "vector/1/1": 16,
+		"peer/1/5": 10, "peer/1/6": 11, "joining/2": 12, "joining/02": 13, "vector/1/0": 14, "vector/01/0": 15, "vector/1/1": 16,
 	})
-	if len(k.useless) != 3 || len(k.peers) != 1 || len(k.expelled) != 1 || len(k.vectors[1]) != 2 {
+	if len(k.useless) != 3 || len(k.peers) != 1 || len(k.joining) != 1 || len(k.vectors[1]) != 2 {
 		t.Errorf("%+v", k)
 	}
 }
 
 // FuzzSortKept checks that any names that the service manager may pass are no problem.
 func FuzzSortKept(f *testing.F) {
-	f.Add("memory/4/ff10/000102030405060708090a0b0c0d0e0f/false,peer/1/5,vector/1/0")
-	f.Add("memory/-4/ff10/00/false,peer/-1/5,vector/1/2,vector/64/0,expelled/9/x,,/,///")
+	f.Add("memory/4/ff10/000102030405060708090a0b0c0d0e0f/false,peer/1/5,joining/1,joining/2,vector/1/0")
+	f.Add("memory/-4/ff10/00/false,peer/-1/5,vector/1/2,vector/64/0,joining/64,joining/9/x,,/,///")
 	f.Fuzz(func(t *testing.T, names string) {
 		m := newManager(t)
 		file, err := createMemfd("test", false)

@@ -13,6 +13,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -70,7 +72,10 @@ func (f *Fabric) join(conn *net.UnixConn) {
 			f.log("refused PID %d, and %d others since the last such line: %v: raise members=", m.pid, n-1, err)
 		}
 		m.conn.Close()
+	case errors.Is(err, net.ErrClosed):
+		m.conn.Close()
 	case err != nil:
+		f.log("refused a connection of PID %d: %v", m.pid, err)
 		m.conn.Close()
 	}
 }
@@ -85,7 +90,9 @@ func (f *Fabric) admit(m *member) error {
 	}
 	// Members may have overwritten the header.
 	if err := errors.Join(f.writeHeader(), f.mem.clearEntry(m.number)); err != nil {
-		f.log("refused a connection of PID %d: %v", m.pid, err)
+		return err
+	}
+	if err := f.keepMember(m); err != nil {
 		return err
 	}
 	// Others may have rung since the last member left.
@@ -98,7 +105,8 @@ func (f *Fabric) admit(m *member) error {
 }
 
 // welcome sends a member everything that it needs; after that, it is sent nothing: the doorbells are those of all numbers, so that it need
-// not know who joins and leaves. Then the Store keeps its connection.
+// not know who joins and leaves. QEMU does not notice if the server stops in the middle: with the memory the guest is a member, so its number
+// stays taken unless it has ended.
 func (f *Fabric) welcome(m *member) {
 	defer close(m.welcomed)
 	all := []message{
@@ -113,18 +121,26 @@ func (f *Fabric) welcome(m *member) {
 	}
 	// Its own ones are last, as from QEMU's server.
 	all = append(all, f.announce(m.number)...)
-	err := m.send(all, time.Now().Add(f.cfg.stall))
+	sent, err := m.send(all, time.Now().Add(f.cfg.stall))
+	hasMemory := sent > slices.IndexFunc(all, func(msg message) bool { return msg.number == memoryMessage })
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.welcomed(m, hasMemory, err)
+}
+
+// welcomed ends joining after a member has been sent what was possible. Called with mu.
+func (f *Fabric) welcomed(m *member, hasMemory bool, err error) {
 	switch {
 	case f.closed || f.members[m.number] != m:
+	case err == nil:
+		f.unmark(m)
+	case !hasMemory || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET):
+		f.leave(m, fmt.Sprintf("left: %v", err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		f.expel(m, fmt.Sprintf("it has not read its doorbells within %v", f.cfg.stall))
-	case err != nil:
-		f.leave(m, fmt.Sprintf("left: %v", err))
 	default:
-		f.keepMember(m)
+		f.expel(m, fmt.Sprintf("it cannot be sent its doorbells: %v", errno(err)))
 	}
 }
 
@@ -160,7 +176,8 @@ func (f *Fabric) leave(m *member, how string) {
 	f.log("member %d %s, PID %d", m.number, how, m.pid)
 	// Also if it is expelled: its guest may have rebooted, and written a GID again.
 	f.setGID(m.number, 0)
-	f.stored(f.cfg.Store.Remove(f.storeName(m.storeName())))
+	f.stored(f.cfg.Store.Remove(f.storeName(peerName(m.number, m.since))))
+	f.unmark(m)
 	f.members[m.number] = nil
 	f.ringMembers()
 	// The service manager has the connection, too, so closing is not enough.
@@ -170,15 +187,14 @@ func (f *Fabric) leave(m *member, how string) {
 	f.drain(m.number)
 }
 
-// expel ends the membership of a client that does not read. Its connection and its number stay until it ends, because its guest may
-// have the memory: another guest with the same number would use the same area. Called with mu.
+// expel ends the membership of a client that has the memory, but not all doorbells. Its connection and its number stay until it ends:
+// another guest with the same number would use the same area. It stays marked, so that the next server does the same. Called with mu.
 func (f *Fabric) expel(m *member, why string) {
 	f.log("member %d removed, PID %d: %s", m.number, m.pid, why)
 	m.expelled = true
 	f.setGID(m.number, removedGID)
 	// Its own guest finds out by its entry of the directory.
 	f.ringMembers()
-	f.keepMember(m)
 }
 
 // setGID sets a member's GID in the directory to one of those that memory.setGID has.

@@ -202,7 +202,8 @@ func TestHalfClosed(t *testing.T) {
 
 // TestManyConnections connects and ends at once, thousands of times. It counts files, and checks that a member does not notice.
 func TestManyConnections(t *testing.T) {
-	s := start(t, testConfig(), t.TempDir())
+	c := testConfig()
+	s := start(t, c, t.TempDir())
 	a := s.join(t)
 	before := openFiles(t)
 	ended := make(chan error, 4)
@@ -256,7 +257,7 @@ func TestStalledMember(t *testing.T) {
 	head := a.mapped()
 	setGID(head, 1, 9)
 	s.join(t)
-	s.log.wait(t, "member 1 removed, PID ")
+	s.log.wait(t, "member 1 removed")
 	waitGID(t, head, 1, removedGID)
 	// Its own guest is rung, too.
 	a.rungFor(1, VectorMembers)
@@ -277,6 +278,36 @@ func TestStalledMember(t *testing.T) {
 	a.rung(VectorMembers)
 	if d := s.join(t); d.number != 1 {
 		t.Errorf("the number is %d after the connection has ended", d.number)
+	}
+}
+
+// TestEndOfJoining checks which numbers stay taken when a member cannot be sent everything: those whose guests may have the memory.
+func TestEndOfJoining(t *testing.T) {
+	for _, tc := range []struct {
+		hasMemory     bool
+		err           error
+		left, removed bool
+	}{
+		{true, nil, false, false},
+		{true, os.ErrDeadlineExceeded, false, true},
+		{true, unix.ETOOMANYREFS, false, true},
+		{true, unix.EPIPE, true, false},
+		{true, unix.ECONNRESET, true, false},
+		{false, os.ErrDeadlineExceeded, true, false},
+		{false, unix.ETOOMANYREFS, true, false},
+	} {
+		s := start(t, testConfig(), t.TempDir())
+		c := s.join(t)
+		s.waitMembers(t, 1)
+		s.mu.Lock()
+		s.welcomed(s.members[0], tc.hasMemory, tc.err)
+		left := s.members[0] == nil
+		s.mu.Unlock()
+		if got := len(removed(s.Status())) > 0; left != tc.left || got != tc.removed {
+			t.Errorf("%v, %v: left %t, removed %t", tc.hasMemory, tc.err, left, got)
+		}
+		c.close()
+		s.stop()
 	}
 }
 

@@ -43,6 +43,11 @@ func (c *command) run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if c.env.Getenv("NOTIFY_SOCKET") != "" {
+		if err := c.checkStore(specs); err != nil {
+			return err
+		}
+	}
 	status := fabric.Permissions{UID: -1, GID: -1}
 	if status.Mode, err = parseMode(o.statusMode); err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("--status-mode: %w", err)}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fabric"
+	"github.com/smckit/smckit/internal/fdstore"
 	"github.com/spf13/cobra"
 )
 
@@ -205,6 +206,22 @@ func (c *command) specs(o options) ([]spec, error) {
 	return all, nil
 }
 
+// checkStore returns an error if the service manager does not keep everything while smc_ismd restarts: it drops the rest without a word.
+func (c *command) checkStore(specs []spec) error {
+	files, names := 0, 0
+	for _, s := range specs {
+		f, n := s.StoreNeed()
+		files, names = files+f, names+n
+	}
+	if limit := fdstore.Max(c.env.Getenv); files > limit {
+		return fmt.Errorf("the fabrics need %d files that systemd keeps while smc_ismd restarts, and it keeps %d: lower members=, or set FileDescriptorStoreMax= and FDSTORE in smc-ismd.service", files, limit)
+	}
+	if names > fdstore.NamesMax {
+		return fmt.Errorf("systemd can keep files for smc_ismd if their names have %d bytes, and those of the fabrics have %d: shorten the fabrics' names, or lower members=", fdstore.NamesMax, names)
+	}
+	return nil
+}
+
 func newCheck(c *command) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
@@ -220,8 +237,11 @@ func newCheck(c *command) *cobra.Command {
 			if o.config == "" {
 				return cli.Usagef("the name of the file is empty")
 			}
-			_, err := c.specs(o)
-			return err
+			specs, err := c.specs(o)
+			if err != nil {
+				return err
+			}
+			return c.checkStore(specs)
 		},
 	}
 }

@@ -5,11 +5,13 @@
 package smcismd
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/fabric"
+	"github.com/smckit/smckit/internal/fdstore"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,4 +86,35 @@ func FuzzParseFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestStoreLimit checks that more fabrics than systemd keeps are refused, and that as many as the unit's comment says are not.
+func TestStoreLimit(t *testing.T) {
+	unit, err := os.ReadFile("../../../packaging/systemd/smc-ismd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("\nFileDescriptorStoreMax=%d\n", fdstore.DefaultMax); !strings.Contains(string(unit), want) {
+		t.Errorf("smc-ismd.service lacks %q", want)
+	}
+	lines := func(n, members int, name string) (all string) {
+		for i := range n {
+			all += fmt.Sprintf("%s%03d:1G,members=%d\n", name, i, members)
+		}
+		return all
+	}
+	const tooMany = "smc_ismd: the fabrics need %d files that systemd keeps while smc_ismd restarts, and it keeps 4096: lower members=, or set FileDescriptorStoreMax= and FDSTORE in smc-ismd.service\n"
+	long := strings.Repeat("n", 28)
+	for _, tc := range []struct{ text, want string }{
+		{lines(15, 64, "f"), ""},
+		{lines(120, 8, "f"), ""},
+		{lines(16, 64, "f"), fmt.Sprintf(tooMany, 16*258)},
+		{lines(121, 8, "f"), fmt.Sprintf(tooMany, 121*34)},
+		{lines(120, 8, long), "smc_ismd: systemd can keep files for smc_ismd if their names have 131056 bytes, and those of the fabrics have "},
+	} {
+		r := run(t.Context(), system{}, tc.text, "check", "-")
+		if r.status != min(len(tc.want), 1) || !strings.HasPrefix(r.stderr, tc.want) || tc.want == "" && r.stderr != "" {
+			t.Errorf("%.20q: %+v, want %q", tc.text, r, tc.want)
+		}
+	}
 }
