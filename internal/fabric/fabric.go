@@ -30,6 +30,8 @@ const (
 	// stallTime is how long a member may take to read what the server sends. QEMU connects long before it reads if it has much memory to
 	// allocate, or little time.
 	stallTime = 10 * time.Minute
+	// repairTime is how often the server compares the directory with what it knows.
+	repairTime = 5 * time.Second
 	// closeTime is how long Close waits for members to read.
 	closeTime = time.Second
 )
@@ -51,8 +53,9 @@ type Config struct {
 	// Log, if not nil, receives a line for each event that concerns the administrator.
 	Log func(line string)
 
-	// stall replaces stallTime in tests.
-	stall time.Duration
+	// stall replaces stallTime in tests, joinRate the constant, and repair repairTime.
+	stall, repair time.Duration
+	joinRate      float64
 }
 
 // Check returns an error if there can be no such fabric.
@@ -64,7 +67,7 @@ func (c Config) Check() error {
 func (c Config) withDefaults() Config {
 	c.Members = cmp.Or(c.Members, DefaultMembers)
 	c.CHID = cmp.Or(c.CHID, DefaultCHID)
-	c.stall = cmp.Or(c.stall, stallTime)
+	c.stall, c.repair, c.joinRate = cmp.Or(c.stall, stallTime), cmp.Or(c.repair, repairTime), cmp.Or(c.joinRate, joinRate)
 	return c
 }
 
@@ -95,7 +98,10 @@ type Fabric struct {
 	members []*member // by number; nil if no one has it
 	closed  bool
 	refused refusals
-	running sync.WaitGroup
+	// joins and lines limit clients that join, and lines about members; unlogged is how many of these are left out.
+	joins, lines bucket
+	unlogged     int
+	running      sync.WaitGroup
 }
 
 // New allocates a fabric, or continues the one of this name that c.Store has kept. If that has members and another configuration, it
@@ -107,7 +113,7 @@ func New(c Config) (*Fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
 	}
-	f := &Fabric{cfg: c, layout: layout}
+	f := &Fabric{cfg: c, layout: layout, joins: newBucket(joinBurst, c.joinRate), lines: newBucket(lineBurst, lineRate)}
 	if ok, err := f.restore(); ok || err != nil {
 		if err != nil {
 			return nil, fmt.Errorf("fabric %q: %w", c.Name, err)

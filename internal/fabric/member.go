@@ -28,6 +28,8 @@ type member struct {
 	expelled bool
 	// marked is set while the Store keeps the file that says that the member is joining. Protected by Fabric.mu.
 	marked bool
+	// suspect is set when the directory has this member as one that is removed, although the server serves it. Protected by Fabric.mu.
+	suspect bool
 }
 
 // newMember makes a member of a connection, which has no number yet.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,15 @@ func (f *Fabric) Serve(ctx context.Context, l *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	defer l.Close()
+	var repairing sync.WaitGroup
+	defer repairing.Wait()
+	rctx, end := context.WithCancel(ctx)
+	defer end()
+	repairing.Go(func() { f.repairAlways(rctx) })
 	for {
+		if !f.pause(ctx) {
+			return nil
+		}
 		conn, err := l.AcceptUnix()
 		switch {
 		case err == nil:
@@ -49,6 +58,62 @@ func (f *Fabric) Serve(ctx context.Context, l *net.UnixListener) error {
 			case <-time.After(acceptDelay):
 			}
 		}
+	}
+}
+
+// pause waits until another client may join. It returns false when ctx ends. Clients wait in the socket meanwhile.
+func (f *Fabric) pause(ctx context.Context) bool {
+	for {
+		f.mu.Lock()
+		wait := f.joins.take(time.Now())
+		f.mu.Unlock()
+		if wait == 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// repairAlways repairs the directory from time to time, until ctx ends.
+func (f *Fabric) repairAlways(ctx context.Context) {
+	tick := time.NewTicker(f.cfg.repair)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f.repair()
+		}
+	}
+}
+
+// repair clears the GIDs of members that are marked as removed in the directory, although this server serves them: another member has
+// written that. Their guests have stopped to use the fabric when they have seen it, and can join again when it is cleared. It is
+// cleared the second time that it is seen, so that the guests see it as well.
+func (f *Fabric) repair() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var cleared []int
+	for number, m := range f.members {
+		if m == nil || m.expelled || f.closed {
+			continue
+		}
+		e, err := f.mem.readEntry(number)
+		was := m.suspect
+		m.suspect = err == nil && f.layout.decodeEntry(e).gid == removedGID
+		if was && m.suspect {
+			m.suspect = false
+			f.setGID(number, 0)
+			cleared = append(cleared, number)
+		}
+	}
+	if len(cleared) > 0 {
+		f.log("members %v were marked as removed in the memory, which another member has done: their guests can load the module again", cleared)
 	}
 }
 
@@ -98,7 +163,7 @@ func (f *Fabric) admit(m *member) error {
 	// Others may have rung since the last member left.
 	f.drain(m.number)
 	f.members[m.number] = m
-	f.log("member %d joined, PID %d", m.number, m.pid)
+	f.logMember(m, "joined")
 	f.running.Go(func() { f.read(m) })
 	f.running.Go(func() { f.welcome(m) })
 	return nil
@@ -173,7 +238,7 @@ func (f *Fabric) read(m *member) {
 
 // leave removes a member. Called with mu.
 func (f *Fabric) leave(m *member, how string) {
-	f.log("member %d %s, PID %d", m.number, how, m.pid)
+	f.logMember(m, how)
 	// Also if it is expelled: its guest may have rebooted, and written a GID again.
 	f.setGID(m.number, 0)
 	f.stored(f.cfg.Store.Remove(f.storeName(peerName(m.number, m.since))))
@@ -190,7 +255,7 @@ func (f *Fabric) leave(m *member, how string) {
 // expel ends the membership of a client that has the memory, but not all doorbells. Its connection and its number stay until it ends:
 // another guest with the same number would use the same area. It stays marked, so that the next server does the same. Called with mu.
 func (f *Fabric) expel(m *member, why string) {
-	f.log("member %d removed, PID %d: %s", m.number, m.pid, why)
+	f.logMember(m, "removed: "+why)
 	m.expelled = true
 	f.setGID(m.number, removedGID)
 	// Its own guest finds out by its entry of the directory.

@@ -6,6 +6,7 @@ package fabric
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -108,19 +109,6 @@ func TestFull(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	var r refusals
-	now := time.Unix(1000, 0)
-	for i, tc := range []struct {
-		after time.Duration
-		want  int
-	}{{0, 1}, {time.Millisecond, 0}, {2 * time.Millisecond, 0}, {time.Second, 3}, {time.Second, 0}, {3 * time.Second, 2}} {
-		if got := r.add(now.Add(tc.after)); got != tc.want {
-			t.Errorf("connection %d: %d, want %d", i, got, tc.want)
-		}
-	}
-}
-
 // TestKilledWhileJoining ends a client after each message that it receives while it joins, and checks that the fabric works.
 func TestKilledWhileJoining(t *testing.T) {
 	s := start(t, testConfig(), t.TempDir())
@@ -203,6 +191,7 @@ func TestHalfClosed(t *testing.T) {
 // TestManyConnections connects and ends at once, thousands of times. It counts files, and checks that a member does not notice.
 func TestManyConnections(t *testing.T) {
 	c := testConfig()
+	c.joinRate = 1e6
 	s := start(t, c, t.TempDir())
 	a := s.join(t)
 	before := openFiles(t)
@@ -308,6 +297,24 @@ func TestEndOfJoining(t *testing.T) {
 		}
 		c.close()
 		s.stop()
+	}
+}
+
+// TestMarkedAsRemoved checks that the server clears the mark of members that it serves, and of no others.
+func TestMarkedAsRemoved(t *testing.T) {
+	c := testConfig()
+	c.repair, c.stall = 5*time.Millisecond, 100*time.Millisecond
+	s := start(t, c, t.TempDir())
+	a, _ := s.join(t), s.stall(t)
+	head := a.mapped()
+	waitGID(t, head, 1, removedGID)
+	s.join(t)
+	setGID(head, 0, 5)
+	binary.LittleEndian.PutUint64(head[entry(2)+entryGID:], removedGID)
+	waitGID(t, head, 2, 0)
+	s.log.wait(t, "members [2] were marked as removed in the memory, which another member has done")
+	if gid(head, 0) != 5 || gid(head, 1) != removedGID {
+		t.Errorf("the GIDs of others are %x and %x", gid(head, 0), gid(head, 1))
 	}
 }
 
