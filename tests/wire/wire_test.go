@@ -29,7 +29,7 @@ func sources(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
 	patterns := []string{
-		library + "/*", "../../kernel/conn/cdc.*", "../../kernel/policy/rules.*", "../../kernel/policy/auto.*", "../../kernel/control/memory_fit.h", "../../kernel/transport/rdma/range.h", "src/*", "fuzz/*", "testdata/*.hex",
+		library + "/*", "../../kernel/conn/cdc.*", "../../kernel/policy/rules.*", "../../kernel/policy/auto.*", "../../kernel/control/memory_fit.h", "../../kernel/transport/rdma/range.h", "../../kernel/transport/ism/fabric_*.h", "src/*", "fuzz/*", "testdata/*.hex",
 		"testdata/corpus/*.hex", "Makefile",
 	}
 	for _, pattern := range patterns {

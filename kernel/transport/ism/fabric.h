@@ -14,6 +14,7 @@
 #include <linux/workqueue.h>
 
 #include "fabric_layout.h"
+#include "fabric_place.h"
 #include "provider.h"
 
 struct smc_fabric;

@@ -16,8 +16,6 @@
 #include "fabric.h"
 #include "ism.h"
 
-/* The largest DMB, in blocks */
-#define BLOCKS_MAX 64
 /* The most that is copied without a pause, in bytes */
 #define COPY_MAX 65536
 /* How many DMBs are looked for in all descriptors of a member in a second */
@@ -40,21 +38,14 @@ static u8 *block_at(const struct smc_fabric *f, u8 member, u32 block)
 	return smc_fabric_area(f, member) + f->blocks_at + (u64)block * SMC_FABRIC_BLOCK_LEN;
 }
 
-/* Where a token leads. Every number is within the bounds of the fabric. */
-struct place {
-	u8 member;
-	u32 block;
-	u32 len;	/* bytes */
-};
-
-static bool find_place(const struct smc_fabric *f, u64 token, struct place *p)
+static bool find_place(const struct smc_fabric *f, u64 token, struct smc_fabric_place *p)
 {
-	u32 n = 1u << (token >> SMC_FABRIC_TOKEN_CODE & 0xf);
+	return smc_fabric_find(f->n_members, f->n_blocks, token, p);
+}
 
-	p->member = token >> SMC_FABRIC_TOKEN_MEMBER;
-	p->block = token >> SMC_FABRIC_TOKEN_BLOCK & 0xffff;
-	p->len = n * SMC_FABRIC_BLOCK_LEN;
-	return p->member < f->n_members && n <= BLOCKS_MAX && p->block < f->n_blocks && n <= f->n_blocks - p->block;
+static u32 place_len(const struct smc_fabric_place *p)
+{
+	return p->n * SMC_FABRIC_BLOCK_LEN;
 }
 
 /* Does a member write by a token, as the descriptor of one of its DMBs says? */
@@ -72,7 +63,7 @@ static bool names_token(const struct smc_fabric *f, u8 member, u32 block, u64 to
 static bool is_written(const struct smc_fabric *f, const struct smc_fabric_dmb *d)
 {
 	u8 member = d->dmb.gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
-	struct place p;
+	struct smc_fabric_place p;
 	u32 block;
 
 	if (WARN_ON_ONCE(member >= f->n_members))
@@ -125,14 +116,6 @@ static void fabric_dmb_free(struct smc_fabric_dmb *d)
 	kfree(d);
 }
 
-static u64 new_token(const struct smc_fabric *f, u32 block, u32 n)
-{
-	u64 nonce = (get_random_u64() & GENMASK_ULL(SMC_FABRIC_TOKEN_CODE - 1, 0)) ?: 1;
-
-	return (u64)f->own << SMC_FABRIC_TOKEN_MEMBER | (u64)block << SMC_FABRIC_TOKEN_BLOCK |
-	       (u64)ilog2(n) << SMC_FABRIC_TOKEN_CODE | nonce;
-}
-
 /* The memory is cleared, since the peer may claim to have written what an earlier connection has left there. */
 static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 {
@@ -144,7 +127,7 @@ static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_SIGNALS + d->block], 0);
 	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_COPIES, 0);
 	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_SENDS, 0);
-	d->dmb.token = new_token(f, d->block, d->n);
+	d->dmb.token = smc_fabric_token(f->own, d->block, ilog2(d->n), get_random_u64());
 	d->dmb.gid[0] = gid[0];
 	d->dmb.gid[1] = gid[1];
 	d->dmb.rcvbuf = (struct smc_rcvbuf){
@@ -299,7 +282,7 @@ void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
  * Begins to write to the peer's DMB: @p is where its token leads, @how a word of the descriptor of our own DMB. Return: the peer's DMB, or
  * NULL if there is none. The caller is under RCU until end_writing(), and does not sleep.
  */
-static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct place *p, unsigned int how)
+static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct smc_fabric_place *p, unsigned int how)
 {
 	struct smc_fabric *f = own->fabric;
 	u8 *word = descriptor(f, f->own, own->block) + how;
@@ -333,11 +316,11 @@ static int fabric_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 tok
 		       u32 len)
 {
 	struct smc_fabric_dmb *d = fabric_dmb_of(own);
-	struct place p;
+	struct smc_fabric_place p;
 	int rc = 0;
 	u8 *dmb;
 
-	if (!find_place(d->fabric, token, &p) || off > p.len || len > p.len - off || !IS_ALIGNED(off | len, sizeof(u64)))
+	if (!find_place(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off || !IS_ALIGNED(off | len, sizeof(u64)))
 		return -EINVAL;
 	rcu_read_lock();
 	dmb = begin_writing(d, token, &p, SMC_FABRIC_DMB_SENDS);
@@ -354,7 +337,7 @@ static int fabric_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 tok
 }
 
 /* Copies what can be read without a page fault. Return: bytes, or -ENOENT. */
-static ssize_t copy_some(struct smc_fabric_dmb *own, u64 token, const struct place *p, u32 off, struct iov_iter *from, u32 len)
+static ssize_t copy_some(struct smc_fabric_dmb *own, u64 token, const struct smc_fabric_place *p, u32 off, struct iov_iter *from, u32 len)
 {
 	ssize_t n = -ENOENT;
 	u8 *dmb;
@@ -374,11 +357,11 @@ static ssize_t copy_some(struct smc_fabric_dmb *own, u64 token, const struct pla
 static ssize_t fabric_copy(struct smc_ism_dmb *own, u64 token, u32 off, struct iov_iter *from, u32 len)
 {
 	struct smc_fabric_dmb *d = fabric_dmb_of(own);
-	struct place p;
+	struct smc_fabric_place p;
 	u32 done = 0;
 
 	might_sleep();
-	if (!find_place(d->fabric, token, &p) || off > p.len || len > p.len - off)
+	if (!find_place(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off)
 		return -EINVAL;
 	while (done < len) {
 		u32 want = min_t(u32, len - done, COPY_MAX);
@@ -402,9 +385,9 @@ static bool fabric_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
 static bool fabric_set_peer(struct smc_ism_dmb *own, u64 token, u8 index, u32 len)
 {
 	struct smc_fabric_dmb *d = fabric_dmb_of(own);
-	struct place p;
+	struct smc_fabric_place p;
 
-	if (!find_place(d->fabric, token, &p) || p.len != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
+	if (!find_place(d->fabric, token, &p) || place_len(&p) != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
 		return false;
 	d->peer = token;
 	return true;
@@ -424,12 +407,12 @@ const struct smc_ism_ops smc_fabric_ops = {
 static int keep_written(struct smc_fabric *f, const u64 gid[2], u64 token)
 {
 	struct smc_fabric_dmb *d;
-	struct place p;
+	struct smc_fabric_place p;
 	u32 n;
 
 	if (!token || !find_place(f, token, &p) || p.member != f->own)
 		return 0;
-	n = p.len / SMC_FABRIC_BLOCK_LEN;
+	n = p.n;
 	/* Tokens of an honest member do not overlap. */
 	if (find_next_bit(f->used, p.block + n, p.block) < p.block + n)
 		return 0;
@@ -442,7 +425,7 @@ static int keep_written(struct smc_fabric *f, const u64 gid[2], u64 token)
 	d->dmb.gid[1] = gid[1];
 	bitmap_set(f->used, p.block, n);
 	f->top = max(f->top, p.block + n);
-	atomic64_add(p.len, &f->used_bytes);
+	atomic64_add(place_len(&p), &f->used_bytes);
 	smc_fabric_get(f);
 	list_add_tail(&d->list, &f->closing);
 	return 0;

@@ -62,7 +62,7 @@
 #define SMC_FABRIC_DMB_SENDS	16	/* 8 bytes: the same for a CDC message */
 
 /*
- * The token of a DMB, from the highest bit on: member (8 bits), first block (16), size code as in CLC (4), random (36). A writer
+ * The token of a DMB, from the highest bit on: member (8 bits), first block (16), size code as in CLC (4), random (36, not 0). A writer
  * writes the token of the peer's DMB into its own descriptor, then looks whether that DMB still has the token, copies, and
  * writes 0. An owner that has cleared a token uses the blocks again when no descriptor of the writer names the token, or the
  * writer has left the fabric.
@@ -70,6 +70,7 @@
 #define SMC_FABRIC_TOKEN_MEMBER	56
 #define SMC_FABRIC_TOKEN_BLOCK	40
 #define SMC_FABRIC_TOKEN_CODE	36
+#define SMC_FABRIC_TOKEN_RANDOM	((1ULL << SMC_FABRIC_TOKEN_CODE) - 1)
 
 /* Vectors of doorbells */
 #define SMC_FABRIC_VECTOR_SIGNAL	0	/* a DMB of the member is signalled */

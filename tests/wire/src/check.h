@@ -34,6 +34,7 @@ extern const struct test range_tests[];
 extern const struct test policy_tests[];
 extern const struct test auto_tests[];
 extern const struct test memory_tests[];
+extern const struct test fabric_tests[];
 
 /* The current check, for messages. Loops over tables set it. */
 extern const char *check_case;

@@ -118,6 +118,7 @@ static int run(int n_vectors, char **vectors)
 		{ "failover", failover_tests }, { "policy", policy_tests },
 		{ "auto", auto_tests },
 		{ "memory", memory_tests },
+		{ "fabric", fabric_tests },
 	};
 	size_t g;
 	int i;

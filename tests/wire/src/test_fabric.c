@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Numbers that members of a fabric write: kernel/transport/ism/fabric_place.h. */
+#include "check.h"
+#include "fabric_place.h"
+
+static void test_token(void)
+{
+	struct smc_fabric_place p;
+	u64 token = smc_fabric_token(3, 0x1234, 2, 0xfedcba987654321ULL);
+
+	CHECK_EQ(token, 0x0312342987654321LL);
+	CHECK(smc_fabric_find(4, 0x2000, token, &p));
+	CHECK_EQ(p.member, 3);
+	CHECK_EQ(p.block, 0x1234);
+	CHECK_EQ(p.n, 4);
+	/* Without random bits, it would be no token, or that of a free block. */
+	CHECK_EQ(smc_fabric_token(0, 0, 0, 0), 1);
+	CHECK_EQ(smc_fabric_token(0, 0, 0, 1ULL << 36), 1);
+}
+
+static void test_find(void)
+{
+	static const struct {
+		u64 token;
+		bool ok;
+	} cases[] = {
+		{ 0x0000000000000001, true },
+		{ 0, false },			/* the free first block of member 0 */
+		{ 0x0000010000000000, false },	/* a free block, too */
+		{ 0x0300000000000000, false },
+		{ 0x0300016000000001, false },	/* 64 blocks from block 1 on, of 64 */
+		{ 0x0300006000000001, true },	/* all blocks */
+		{ 0x0300017000000001, false },	/* 128 blocks */
+		{ 0x0300006fffffffff, true },
+		{ 0x0400000000000001, false },	/* member 4 of 4 */
+		{ 0xff00000000000001, false },
+		{ 0x03003f0000000001, true },	/* the last block */
+		{ 0x03003f1000000001, false },
+		{ 0x0300400000000001, false },
+		{ 0x03ffff0000000001, false },
+		{ ~0ULL, false },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct smc_fabric_place p;
+		char name[32];
+
+		snprintf(name, sizeof(name), "token %016llx", (unsigned long long)cases[i].token);
+		check_case = name;
+		CHECK_EQ(smc_fabric_find(4, 64, cases[i].token, &p), cases[i].ok);
+		if (cases[i].ok)
+			CHECK(p.member < 4 && p.n && p.block + p.n <= 64);
+	}
+}
+
+const struct test fabric_tests[] = {
+	{ "token", test_token },
+	{ "find", test_find },
+	{ NULL, NULL },
+};
