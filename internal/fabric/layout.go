@@ -55,6 +55,7 @@ const (
 	dmbToken  = 0
 	dmbCopies = 8
 	dmbSends  = 16
+	dmbWriter = 24
 
 	// Shifts of the fields of a token.
 	tokenMember = 56

@@ -337,8 +337,10 @@ static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
 	f->dev.pci_vendor = pdev->vendor;
 	f->dev.pci_device = pdev->device;
 	f->dev.parent = &pdev->dev;
+	f->dev.token_secret = SMC_FABRIC_TOKEN_RANDOM;
 	spin_lock_init(&f->lock);
 	INIT_LIST_HEAD(&f->closing);
+	hash_init(f->peers);
 	mutex_init(&f->members_lock);
 	INIT_DELAYED_WORK(&f->watch, watch_fabric);
 	INIT_WORK(&f->free, fabric_free_work);

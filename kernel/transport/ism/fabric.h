@@ -6,6 +6,7 @@
 #ifndef SMC_TRANSPORT_ISM_FABRIC_H
 #define SMC_TRANSPORT_ISM_FABRIC_H
 
+#include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -25,6 +26,7 @@ struct smc_fabric_dmb {
 	u32			block;		/* the first one */
 	u32			n;		/* blocks */
 	u64			peer;		/* token of the DMB that the connection writes to; 0 as long as it is not known */
+	struct hlist_node	peer_node;	/* smc_fabric.peers, from then on */
 	struct list_head	list;		/* smc_fabric.closing */
 	u8			absent;		/* seconds that the writer was not in the directory, while on that list */
 };
@@ -49,10 +51,11 @@ struct smc_fabric {
 	u32			n_members, n_blocks, blocks_at, dmbs_at;
 	u8			own;		/* number of this member */
 
-	spinlock_t		lock;		/* the next four; softirqs off */
+	spinlock_t		lock;		/* the next five; softirqs off */
 	unsigned long		*used;		/* own blocks */
 	struct smc_fabric_dmb	**dmbs;		/* by first block; open ones, which get signals */
 	struct list_head	closing;	/* DMBs that a writer may still write to */
+	DECLARE_HASHTABLE(peers, 10);		/* DMBs by the tokens of their peers */
 	u32			top;		/* beyond the last block in use */
 
 	struct mutex		members_lock;	/* one comparison with the directory at a time */

@@ -111,6 +111,9 @@ static void return_blocks(struct smc_fabric *f, u32 block, u32 n)
 
 static void fabric_dmb_free(struct smc_fabric_dmb *d)
 {
+	spin_lock_bh(&d->fabric->lock);
+	hash_del(&d->peer_node);
+	spin_unlock_bh(&d->fabric->lock);
 	return_blocks(d->fabric, d->block, d->n);
 	smc_fabric_put(d->fabric);
 	kfree(d);
@@ -134,11 +137,21 @@ static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 		.size = len - SMC_ISM_CDC_LEN, .skip = SMC_ISM_CDC_LEN, .fixed = true, .mem = mem,
 		.gone = &f->gone,
 	};
-	virt_wmb(); /* the memory is cleared before a writer may write there */
+	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_WRITER, gid[1]);
+	virt_wmb(); /* the memory is cleared, and for its writer, before that may write there; pairs with is_writable() */
 	spin_lock_bh(&f->lock);
 	f->dmbs[d->block] = d;
 	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, d->dmb.token);
 	spin_unlock_bh(&f->lock);
+}
+
+/* Has another member overwritten a DMB's descriptor? */
+static bool is_damaged(const struct smc_fabric *f, const struct smc_fabric_dmb *d)
+{
+	const u8 *at = descriptor(f, f->own, d->block);
+
+	return smc_fabric_read64(at + SMC_FABRIC_DMB_TOKEN) != d->dmb.token ||
+	       smc_fabric_read64(at + SMC_FABRIC_DMB_WRITER) != d->dmb.gid[1];
 }
 
 /**
@@ -159,7 +172,7 @@ struct smc_ism_dmb *smc_fabric_dmb_at(struct smc_fabric *f, u32 block, bool *dam
 	spin_lock(&f->lock);
 	d = f->dmbs[block];
 	if (damaged)
-		*damaged = d && smc_fabric_read64(descriptor(f, f->own, block) + SMC_FABRIC_DMB_TOKEN) != d->dmb.token;
+		*damaged = d && is_damaged(f, d);
 	spin_unlock(&f->lock);
 	return d ? &d->dmb : NULL;
 }
@@ -278,6 +291,17 @@ void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 		fabric_dmb_free(d);
 }
 
+/* Does a DMB have this token, and is it this host that may write to it? */
+static bool is_writable(const struct smc_fabric *f, const struct smc_fabric_place *p, u64 token)
+{
+	const u8 *at = descriptor(f, p->member, p->block);
+
+	if (smc_fabric_read64(at + SMC_FABRIC_DMB_TOKEN) != token)
+		return false;
+	virt_rmb(); /* pairs with dmb_open() */
+	return smc_fabric_read64(at + SMC_FABRIC_DMB_WRITER) == f->dev.gid[1];
+}
+
 /*
  * Begins to write to the peer's DMB: @p is where its token leads, @how a word of the descriptor of our own DMB. Return: the peer's DMB, or
  * NULL if there is none. The caller is under RCU until end_writing(), and does not sleep.
@@ -292,7 +316,7 @@ static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct smc
 		return NULL;
 	smc_fabric_write64(word, token);
 	virt_mb(); /* pairs with fabric_dmb_put() of the owner */
-	if (smc_fabric_read64(descriptor(f, p->member, p->block) + SMC_FABRIC_DMB_TOKEN) == token)
+	if (is_writable(f, p, token))
 		return block_at(f, p->member, p->block);
 	smc_fabric_write64(word, 0);
 	return NULL;
@@ -382,15 +406,36 @@ static bool fabric_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
 	return smc_fabric_has(smc_fabric_of(dev), gid);
 }
 
+/* Returns the DMB whose connection writes to the peer's DMB with a token, or NULL. */
+static struct smc_fabric_dmb *dmb_of_peer(struct smc_fabric *f, u64 token)
+{
+	struct smc_fabric_dmb *d;
+
+	lockdep_assert_held(&f->lock);
+	hash_for_each_possible(f->peers, d, peer_node, token)
+		if (d->peer == token)
+			return d;
+	return NULL;
+}
+
+/* The peer names its DMB in CLC, where anybody could name that of another connection: no two connections write to one. Does not sleep. */
 static bool fabric_set_peer(struct smc_ism_dmb *own, u64 token, u8 index, u32 len)
 {
 	struct smc_fabric_dmb *d = fabric_dmb_of(own);
+	struct smc_fabric *f = d->fabric;
 	struct smc_fabric_place p;
+	bool ok;
 
-	if (!find_place(d->fabric, token, &p) || place_len(&p) != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
+	if (!find_place(f, token, &p) || place_len(&p) != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
 		return false;
-	d->peer = token;
-	return true;
+	spin_lock_bh(&f->lock);
+	ok = !dmb_of_peer(f, token);
+	if (ok) {
+		d->peer = token;
+		hash_add(f->peers, &d->peer_node, token);
+	}
+	spin_unlock_bh(&f->lock);
+	return ok;
 }
 
 const struct smc_ism_ops smc_fabric_ops = {

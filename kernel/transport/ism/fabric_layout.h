@@ -60,11 +60,12 @@
 #define SMC_FABRIC_DMB_TOKEN	0	/* 8 bytes; 0: no one may begin to write to it any more */
 #define SMC_FABRIC_DMB_COPIES	8	/* 8 bytes: token of the peer's DMB while data is copied there, else 0 */
 #define SMC_FABRIC_DMB_SENDS	16	/* 8 bytes: the same for a CDC message */
+#define SMC_FABRIC_DMB_WRITER	24	/* 8 bytes: second half of the GID of the member that may write to it */
 
 /*
  * The token of a DMB, from the highest bit on: member (8 bits), first block (16), size code as in CLC (4), random (36, not 0). A writer
- * writes the token of the peer's DMB into its own descriptor, then looks whether that DMB still has the token, copies, and
- * writes 0. An owner that has cleared a token uses the blocks again when no descriptor of the writer names the token, or the
+ * writes the token of the peer's DMB into its own descriptor, then looks whether that DMB still has the token and is for this
+ * writer, copies, and writes 0. Else someone who is no member could have a member write to a third one, by naming a token. An owner that has cleared a token uses the blocks again when no descriptor of the writer names the token, or the
  * writer has left the fabric.
  */
 #define SMC_FABRIC_TOKEN_MEMBER	56

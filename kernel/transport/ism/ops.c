@@ -427,8 +427,8 @@ static void ism_describe(const struct smc_conn *conn, struct smc_diag_info *info
 	info->dmb.peer_gid_ext = lgr->key.ends.gid[1];
 	/* Show no token that another user could write with. */
 	if (READ_ONCE(ic->own->token_used) || !ic->dev->host)
-		info->dmb.token = ic->own->token;
-	info->dmb.peer_token = ic->peer_token;
+		info->dmb.token = ic->own->token & ~ic->dev->token_secret;
+	info->dmb.peer_token = ic->peer_token & ~ic->dev->token_secret;
 }
 
 static void ism_trim(struct smc_conn *conn)

@@ -94,6 +94,7 @@ struct smc_ism_dev {
 	u16		chid;
 	bool		v1, v2;		/* versions of SMC-D that can use it */
 	bool		host;		/* both ends are in this kernel */
+	u64		token_secret;	/* the bits of tokens that are not shown: who knows them could name the DMB of another user */
 	u16		pci_vendor, pci_device; /* 0 for a device that is on no PCI bus */
 	struct device	*parent;	/* which firmware may have attached to a physical network; NULL if there is none */
 	bool		has_hw_id;	/* device.c; firmware has done so */
