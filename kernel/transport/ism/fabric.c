@@ -7,6 +7,7 @@
  */
 
 #include <linux/io.h>
+#include <linux/pm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/utsname.h>
@@ -103,15 +104,36 @@ static void stop_using(struct smc_fabric *f)
 		smc_ism_unregister(&f->dev);
 }
 
+/*
+ * Returns why this host has to leave the fabric, or NULL. After hibernation, or when a snapshot of the guest starts, its emulator may have
+ * another number, or none. Another guest may have this number if smc_ismd does not know of us. Both of them would use one area.
+ */
+static const char *why_to_leave(const struct smc_fabric *f)
+{
+	u64 entry = smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
+
+	if (entry == SMC_FABRIC_REMOVED)
+		return "it was removed";
+	if (smc_fabric_is_stolen(entry, f->dev.gid[1]))
+		return "another host has its number";
+	if (ioread32(f->regs + IVSHMEM_POSITION) != f->own)
+		return "its number has changed";
+	return NULL;
+}
+
 /* Finds what other members have overwritten of ours, unless it was smc_ismd, which serves this host no more. */
 static void restore_own(struct smc_fabric *f)
 {
-	if (is_removed(f, f->own) && !READ_ONCE(f->stopped)) {
-		dev_warn(&f->pdev->dev, "this host was removed from the fabric\n");
-		stop_using(f);
-	}
+	const char *why;
+
 	if (READ_ONCE(f->stopped))
 		return;
+	why = why_to_leave(f);
+	if (why) {
+		dev_warn(&f->pdev->dev, "this host leaves the fabric: %s\n", why);
+		stop_using(f);
+		return;
+	}
 	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) != f->dev.gid[1])
 		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
 	smc_fabric_check(f);
@@ -356,7 +378,8 @@ static void leave_memory(struct smc_fabric *f)
 	smc_fabric_dmbs_close(f, false);
 }
 
-static int fabric_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+/* Becomes a member. May sleep. Return: 0 or a negative errno. */
+static int fabric_start(struct pci_dev *pdev)
 {
 	struct smc_fabric *f;
 	int rc;
@@ -396,24 +419,46 @@ err_put:
  * The device goes, or the host. Its connections end at once, and what peers still write to their DMBs is nothing that anyone reads. The
  * structure and the mapping of the memory stay until the last of these is freed.
  */
-static void fabric_remove(struct pci_dev *pdev)
+static void fabric_stop(struct pci_dev *pdev)
 {
 	struct smc_fabric *f = pci_get_drvdata(pdev);
 
-	/* The host may go down and, meanwhile, the device be removed. */
+	/* The host may go down and, meanwhile, the device be removed. Or the fabric could not be joined when the host woke up. */
 	if (!f)
 		return;
 	pci_set_drvdata(pdev, NULL);
 	stop_using(f);
 	free_interrupts(f);
 	leave_memory(f);
-	/* Others may use what was ours, as nothing of this host writes to it any more. */
-	if (!is_removed(f, f->own))
+	/* Others may use what was ours, as nothing of this host writes to it any more. The entry of another guest is not ours. */
+	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) == f->dev.gid[1])
 		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, 0);
 	ring_members(f);
 	unmap_device(f);
 	smc_fabric_put(f);
 }
+
+static int fabric_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	return fabric_start(pdev);
+}
+
+/*
+ * While the host sleeps it is no member, so that its peers do not wait for it. When it wakes up, in another emulator perhaps, it joins as
+ * after a boot: it may have another number, and its area may be another guest's.
+ */
+static int fabric_suspend(struct device *dev)
+{
+	fabric_stop(to_pci_dev(dev));
+	return 0;
+}
+
+static int fabric_resume(struct device *dev)
+{
+	return fabric_start(to_pci_dev(dev));
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(fabric_pm_ops, fabric_suspend, fabric_resume);
 
 static const struct pci_device_id fabric_ids[] = {
 	{ PCI_DEVICE(IVSHMEM_VENDOR, IVSHMEM_DEVICE) },
@@ -424,8 +469,9 @@ static struct pci_driver fabric_driver = {
 	.name		= "smc-fabric",
 	.id_table	= fabric_ids,
 	.probe		= fabric_probe,
-	.remove		= fabric_remove,
-	.shutdown	= fabric_remove,
+	.remove		= fabric_stop,
+	.shutdown	= fabric_stop,
+	.driver.pm	= pm_sleep_ptr(&fabric_pm_ops),
 };
 
 /* smc_fabric_init() - uses the devices that are there, and those that come later; at load. May sleep. Return: 0 or a negative errno. */

@@ -37,4 +37,13 @@ static inline bool smc_fabric_find(u32 n_members, u32 n_blocks, u64 token, struc
 	       p->block < n_blocks && p->n <= n_blocks - p->block;
 }
 
+/*
+ * smc_fabric_is_stolen() - returns whether a member's entry of the directory has the GID of another guest with the same number, in place of
+ * its own one. Any context.
+ */
+static inline bool smc_fabric_is_stolen(u64 entry, u64 own)
+{
+	return entry && entry != own && entry >> SMC_FABRIC_TOKEN_MEMBER == own >> SMC_FABRIC_TOKEN_MEMBER;
+}
+
 #endif /* SMC_TRANSPORT_ISM_FABRIC_PLACE_H */

@@ -54,8 +54,19 @@ static void test_find(void)
 	}
 }
 
+static void test_stolen(void)
+{
+	CHECK(!smc_fabric_is_stolen(0x0300000000000005, 0x0300000000000005));
+	CHECK(smc_fabric_is_stolen(0x0300000000000006, 0x0300000000000005));
+	/* Others write there by mistake, and smc_ismd writes 0 and REMOVED. */
+	CHECK(!smc_fabric_is_stolen(0x0200000000000006, 0x0300000000000005));
+	CHECK(!smc_fabric_is_stolen(0, 0x0000000000000005));
+	CHECK(!smc_fabric_is_stolen(SMC_FABRIC_REMOVED, 0x3f00000000000005));
+}
+
 const struct test fabric_tests[] = {
 	{ "token", test_token },
 	{ "find", test_find },
+	{ "stolen", test_stolen },
 	{ NULL, NULL },
 };
