@@ -48,6 +48,7 @@ const (
 
 	// Offsets in an area.
 	areaLooking = 0
+	areaBeat    = 8
 	areaSignals = 4096
 	// BlockLen is the length of a block in bytes.
 	BlockLen  = 16384

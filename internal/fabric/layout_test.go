@@ -32,7 +32,7 @@ func TestHeaderFile(t *testing.T) {
 		"SMC_FABRIC_NAME": headerName, "SMC_FABRIC_HEADER_LEN": headerLen, "SMC_FABRIC_DIRECTORY": directoryAt,
 		"SMC_FABRIC_ENTRY_LEN": entryLen, "SMC_FABRIC_ENTRY_GID": entryGID, "SMC_FABRIC_ENTRY_USED": entryUsed,
 		"SMC_FABRIC_ENTRY_RUNG": entryRung, "SMC_FABRIC_ENTRY_SPARED": entrySpared, "SMC_FABRIC_ENTRY_HOST": entryHost,
-		"SMC_FABRIC_LOOKING": areaLooking, "SMC_FABRIC_SIGNALS": areaSignals, "SMC_FABRIC_BLOCK_LEN": BlockLen,
+		"SMC_FABRIC_LOOKING": areaLooking, "SMC_FABRIC_BEAT": areaBeat, "SMC_FABRIC_SIGNALS": areaSignals, "SMC_FABRIC_BLOCK_LEN": BlockLen,
 		"SMC_FABRIC_DMB_LEN": dmbLen, "SMC_FABRIC_DMB_TOKEN": dmbToken, "SMC_FABRIC_DMB_COPIES": dmbCopies,
 		"SMC_FABRIC_DMB_SENDS": dmbSends, "SMC_FABRIC_DMB_WRITER": dmbWriter, "SMC_FABRIC_TOKEN_MEMBER": tokenMember, "SMC_FABRIC_TOKEN_BLOCK": tokenBlock,
 		"SMC_FABRIC_TOKEN_CODE": tokenCode, "SMC_FABRIC_VECTOR_SIGNAL": VectorSignal, "SMC_FABRIC_VECTOR_MEMBERS": VectorMembers,

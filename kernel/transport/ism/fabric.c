@@ -13,6 +13,7 @@
 #include <linux/utsname.h>
 
 #include "../../control/peers.h"
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "fabric.h"
 
@@ -36,49 +37,75 @@ bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2])
 	return smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) == gid[1];
 }
 
-/* Compares a member with the directory, and ends the groups with the one that was there before. */
-static void compare_member(struct smc_fabric *f, u8 member)
+/* Looks at a member's beat. Return: whether it is silent, as it was if the GID is new, or as before if no second has passed. */
+static bool look_at_beat(struct smc_fabric *f, u8 member, bool is_new, bool second)
+{
+	struct smc_fabric_member *m = &f->members[member];
+
+	lockdep_assert_held(&f->members_lock);
+	if (is_new) {
+		m->beat.same = 0;
+		return false;
+	}
+	if (!second || !m->gid)
+		return m->silent;
+	return smc_fabric_beat_seen(&m->beat, smc_fabric_read64(smc_fabric_area(f, member) + SMC_FABRIC_BEAT));
+}
+
+/* Compares a member with the directory, and ends the groups with the one that was there before, or that has become silent. May sleep. */
+static void compare_member(struct smc_fabric *f, u8 member, bool second)
 {
 	u64 is = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
-	const u64 was[2] = { f->dev.gid[0], f->members[member] };
+	struct smc_fabric_member *m = &f->members[member];
+	const u64 was[2] = { f->dev.gid[0], m->gid };
+	bool silent;
 
 	lockdep_assert_held(&f->members_lock);
 	if (is >> SMC_FABRIC_TOKEN_MEMBER != member)
 		is = 0;
-	if (is == was[1])
+	silent = look_at_beat(f, member, is != was[1], second);
+	if (is == was[1] && silent == m->silent)
 		return;
-	WRITE_ONCE(f->members[member], is);
-	if (is)
+	WRITE_ONCE(m->silent, silent);
+	WRITE_ONCE(m->gid, is);
+	if (is && !silent)
 		WRITE_ONCE(f->news, true);
-	if (was[1])
+	if (was[1] && (silent || is != was[1]))
 		smc_lgr_terminate_peer(&f->dev, was);
 }
 
-static void compare_members(struct smc_fabric *f)
+/* @second: a second has passed since it was called with this argument. May sleep. */
+static void compare_members(struct smc_fabric *f, bool second)
 {
 	u8 member;
 
 	mutex_lock(&f->members_lock);
 	for (member = 0; member < f->n_members; member++)
 		if (member != f->own)
-			compare_member(f, member);
+			compare_member(f, member, second);
 	mutex_unlock(&f->members_lock);
 }
 
+/* smc_fabric_reaches() - returns whether a member with this GID is there now, and its kernel runs. Any context. */
+bool smc_fabric_reaches(const struct smc_fabric *f, const u64 gid[2])
+{
+	return smc_fabric_has(f, gid) && !READ_ONCE(f->members[gid[1] >> SMC_FABRIC_TOKEN_MEMBER].silent);
+}
+
 /*
- * smc_fabric_knows() - returns whether a member with this GID is there, and will be missed when it leaves: its groups end then. May
- * sleep.
+ * smc_fabric_knows() - returns whether a member with this GID is there, and will be missed when it leaves or becomes silent: its groups end
+ * then. May sleep.
  */
 bool smc_fabric_knows(struct smc_fabric *f, const u64 gid[2])
 {
-	u64 member = gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
+	const struct smc_fabric_member *m = &f->members[gid[1] >> SMC_FABRIC_TOKEN_MEMBER & (SMC_FABRIC_MEMBERS_MAX - 1)];
 
 	might_sleep();
 	if (!smc_fabric_has(f, gid))
 		return false;
-	if (READ_ONCE(f->members[member]) != gid[1])
-		compare_members(f);
-	return READ_ONCE(f->members[member]) == gid[1];
+	if (READ_ONCE(m->gid) != gid[1])
+		compare_members(f, false);
+	return READ_ONCE(m->gid) == gid[1] && !READ_ONCE(m->silent);
 }
 
 /* Writes what smc_ismd list shows. */
@@ -121,14 +148,11 @@ static const char *why_to_leave(const struct smc_fabric *f)
 	return NULL;
 }
 
-/* Finds what other members have overwritten of ours, unless it was smc_ismd, which serves this host no more. */
+/* Writes what others have to know of this member, and finds what they have overwritten, unless this host has to leave. May sleep. */
 static void restore_own(struct smc_fabric *f)
 {
-	const char *why;
+	const char *why = why_to_leave(f);
 
-	if (READ_ONCE(f->stopped))
-		return;
-	why = why_to_leave(f);
 	if (why) {
 		dev_warn(&f->pdev->dev, "this host leaves the fabric: %s\n", why);
 		stop_using(f);
@@ -136,7 +160,21 @@ static void restore_own(struct smc_fabric *f)
 	}
 	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) != f->dev.gid[1])
 		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
+	smc_fabric_write64(smc_fabric_area(f, f->own) + SMC_FABRIC_BEAT, ++f->beat);
+	show_own(f);
 	smc_fabric_check(f);
+}
+
+/*
+ * Forgets the peers of this host when a member is new: what was not possible with a peer may be now. Members can make up new ones in the
+ * directory all the time, so that this host would remember nothing; therefore not more often than peers are remembered.
+ */
+static void forget_peers(struct smc_fabric *f)
+{
+	if (time_before(jiffies, f->forget_from) || !xchg(&f->news, false))
+		return;
+	f->forget_from = jiffies + READ_ONCE(smc_net(&init_net)->sysctl->remember_peers) * HZ;
+	smc_peers_forget(NULL);
 }
 
 /* Looks after the fabric: each second, and when the directory has changed, which other members can claim as often as they like. */
@@ -145,15 +183,13 @@ static void watch_fabric(struct work_struct *work)
 	struct smc_fabric *f = container_of(to_delayed_work(work), struct smc_fabric, watch);
 	bool second = time_after_eq(jiffies, f->watched + WATCH_INTERVAL);
 
-	compare_members(f);
+	compare_members(f, second);
 	smc_fabric_dmbs_close(f, second);
 	if (second) {
 		f->watched = jiffies;
-		restore_own(f);
-		show_own(f);
-		/* What was not possible with a peer may be now. */
-		if (xchg(&f->news, false))
-			smc_peers_forget(NULL);
+		if (!READ_ONCE(f->stopped))
+			restore_own(f);
+		forget_peers(f);
 	}
 	queue_delayed_work(smc_lgr_wq, &f->watch, WATCH_INTERVAL);
 }
@@ -344,6 +380,7 @@ static void join_fabric(struct smc_fabric *f)
 	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
 	ring_members(f);
 	f->watched = jiffies - WATCH_INTERVAL;
+	f->forget_from = jiffies;
 	WRITE_ONCE(f->joined, true);
 	mod_delayed_work(smc_lgr_wq, &f->watch, 0);
 }

@@ -37,6 +37,13 @@ struct smc_fabric_poll {
 	u32	span;		/* ns without a signal */
 };
 
+/* Another member. */
+struct smc_fabric_member {
+	u64			gid;		/* the second half, or 0; single word */
+	bool			silent;		/* its kernel seems not to run; single word */
+	struct smc_fabric_beat	beat;		/* members_lock */
+};
+
 struct smc_fabric {
 	struct smc_ism_dev	dev;		/* gid[1] is what the directory says of us */
 	struct pci_dev		*pdev;
@@ -59,8 +66,10 @@ struct smc_fabric {
 	u32			top;		/* beyond the last block in use */
 
 	struct mutex		members_lock;	/* one comparison with the directory at a time */
-	u64			members[SMC_FABRIC_MEMBERS_MAX]; /* as the directory was then */
-	bool			news;		/* a member is new since the watch has looked; single word */
+	struct smc_fabric_member members[SMC_FABRIC_MEMBERS_MAX]; /* as the directory was then */
+	bool			news;		/* a member is new since the peers were forgotten; single word */
+	unsigned long		forget_from;	/* jiffies from when on they may be forgotten again; the work */
+	u64			beat;		/* the work */
 	struct delayed_work	watch;
 	bool			joined;		/* the watch runs; single word */
 	bool			stopped;	/* connections cannot use the fabric any more */
@@ -99,6 +108,7 @@ static inline void smc_fabric_write64(u8 *at, u64 v)
 }
 
 /* fabric.c */
+bool smc_fabric_reaches(const struct smc_fabric *f, const u64 gid[2]);
 bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2]);
 bool smc_fabric_knows(struct smc_fabric *f, const u64 gid[2]);
 void smc_fabric_get(struct smc_fabric *f);

@@ -403,7 +403,7 @@ static ssize_t fabric_copy(struct smc_ism_dmb *own, u64 token, u32 off, struct i
 
 static bool fabric_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
 {
-	return smc_fabric_has(smc_fabric_of(dev), gid);
+	return smc_fabric_reaches(smc_fabric_of(dev), gid);
 }
 
 /* Returns the DMB whose connection writes to the peer's DMB with a token, or NULL. */

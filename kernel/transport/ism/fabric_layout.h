@@ -49,6 +49,11 @@
 
 /* An area */
 #define SMC_FABRIC_LOOKING	0	/* 1 byte, of the owner: it looks for signals, and needs no doorbell */
+/*
+ * 8 bytes, of the owner: another number each second while its kernel runs. Others end their groups with one that does not change it for a
+ * minute. It may continue all the same, so this does not say that it writes to nothing any more.
+ */
+#define SMC_FABRIC_BEAT		8
 #define SMC_FABRIC_SIGNALS	4096	/* 1 byte for each block: a writer has signalled the DMB that begins there */
 #define SMC_FABRIC_BLOCK_LEN	16384
 

@@ -37,6 +37,27 @@ static inline bool smc_fabric_find(u32 n_members, u32 n_blocks, u64 token, struc
 	       p->block < n_blocks && p->n <= n_blocks - p->block;
 }
 
+/* For how many looks at a member's beat, one in a second, it has to be the same for the member to be silent */
+#define SMC_FABRIC_SILENT	60
+
+/* A member's beat as it was seen last, and how many looks since then have seen no other. */
+struct smc_fabric_beat {
+	u64	last;
+	u8	same;
+};
+
+/* smc_fabric_beat_seen() - takes in a look at the beat. Returns whether the member is silent. One caller at a time. Any context. */
+static inline bool smc_fabric_beat_seen(struct smc_fabric_beat *beat, u64 now)
+{
+	if (now != beat->last) {
+		beat->last = now;
+		beat->same = 0;
+	} else if (beat->same < SMC_FABRIC_SILENT) {
+		beat->same++;
+	}
+	return beat->same == SMC_FABRIC_SILENT;
+}
+
 /*
  * smc_fabric_is_stolen() - returns whether a member's entry of the directory has the GID of another guest with the same number, in place of
  * its own one. Any context.

@@ -64,9 +64,29 @@ static void test_stolen(void)
 	CHECK(!smc_fabric_is_stolen(SMC_FABRIC_REMOVED, 0x3f00000000000005));
 }
 
+static void test_beat(void)
+{
+	struct smc_fabric_beat beat = { 0 };
+	int i;
+
+	CHECK(!smc_fabric_beat_seen(&beat, 7));
+	for (i = 1; i < SMC_FABRIC_SILENT; i++)
+		CHECK(!smc_fabric_beat_seen(&beat, 7));
+	CHECK(smc_fabric_beat_seen(&beat, 7));
+	for (i = 0; i < 300; i++)
+		CHECK(smc_fabric_beat_seen(&beat, 7));
+	/* It goes on. */
+	CHECK(!smc_fabric_beat_seen(&beat, 8));
+	for (i = 1; i < SMC_FABRIC_SILENT; i++)
+		CHECK(!smc_fabric_beat_seen(&beat, 8));
+	CHECK(smc_fabric_beat_seen(&beat, 8));
+	CHECK(!smc_fabric_beat_seen(&beat, 0));
+}
+
 const struct test fabric_tests[] = {
 	{ "token", test_token },
 	{ "find", test_find },
+	{ "beat", test_beat },
 	{ "stolen", test_stolen },
 	{ NULL, NULL },
 };
