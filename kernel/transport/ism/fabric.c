@@ -219,8 +219,12 @@ static void ring_members(struct smc_fabric *f)
 static void fabric_free_work(struct work_struct *work)
 {
 	struct smc_fabric *f = container_of(work, struct smc_fabric, free);
+	unsigned int i;
 
 	memunmap(f->mem);
+	for (i = 0; i < ARRAY_SIZE(f->members); i++)
+		bitmap_free(f->members[i].kept);
+	bitmap_free(f->named);
 	bitmap_free(f->used);
 	kvfree(f->dmbs);
 	kfree(f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Memory that guests of one host share, as a provider: fabric.c is the ivshmem device and the other members, fabric_dmb.c has the
- * DMBs, fabric_signal.c the signals.
+ * DMBs, fabric_reuse.c what becomes of their memory, fabric_signal.c the signals.
  */
 #ifndef SMC_TRANSPORT_ISM_FABRIC_H
 #define SMC_TRANSPORT_ISM_FABRIC_H
@@ -42,6 +42,10 @@ struct smc_fabric_member {
 	u64			gid;		/* the second half, or 0; single word */
 	bool			silent;		/* its kernel seems not to run; single word */
 	struct smc_fabric_beat	beat;		/* members_lock */
+	/* fabric_reuse.c, one caller at a time: */
+	unsigned long		*kept;		/* own blocks that it may write to as those of an earlier member; NULL if there are none */
+	u64			kept_gid;	/* the second half of its GID when it named them */
+	u8			absent;		/* seconds that it was not in the directory since then */
 };
 
 struct smc_fabric {
@@ -61,9 +65,10 @@ struct smc_fabric {
 	spinlock_t		lock;		/* the next five; softirqs off */
 	unsigned long		*used;		/* own blocks */
 	struct smc_fabric_dmb	**dmbs;		/* by first block; open ones, which get signals */
-	struct list_head	closing;	/* DMBs that a writer may still write to */
+	struct list_head	closing;	/* DMBs that a writer may still write to, but for those that fabric_reuse.c looks at */
 	DECLARE_HASHTABLE(peers, 10);		/* DMBs by the tokens of their peers */
 	u32			top;		/* beyond the last block in use */
+	unsigned long		*named;		/* own blocks that a member names; fabric_reuse.c, one caller at a time */
 
 	struct mutex		members_lock;	/* one comparison with the directory at a time */
 	struct smc_fabric_member members[SMC_FABRIC_MEMBERS_MAX]; /* as the directory was then */
@@ -107,6 +112,17 @@ static inline void smc_fabric_write64(u8 *at, u64 v)
 	WRITE_ONCE(*(__le64 *)at, cpu_to_le64(v));
 }
 
+static inline u8 *smc_fabric_descriptor(const struct smc_fabric *f, u8 member, u32 block)
+{
+	return smc_fabric_area(f, member) + f->dmbs_at + block * SMC_FABRIC_DMB_LEN;
+}
+
+/* Returns whether a token leads to a DMB that there can be. */
+static inline bool smc_fabric_place_of(const struct smc_fabric *f, u64 token, struct smc_fabric_place *p)
+{
+	return smc_fabric_find(f->n_members, f->n_blocks, token, p);
+}
+
 /* fabric.c */
 bool smc_fabric_reaches(const struct smc_fabric *f, const u64 gid[2]);
 bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2]);
@@ -117,8 +133,14 @@ void smc_fabric_put(struct smc_fabric *f);
 /* fabric_dmb.c */
 extern const struct smc_ism_ops smc_fabric_ops;
 int smc_fabric_dmbs_init(struct smc_fabric *f);
-void smc_fabric_dmbs_close(struct smc_fabric *f, bool second);
+void smc_fabric_dmb_free(struct smc_fabric_dmb *d);
+void smc_fabric_return_blocks(struct smc_fabric *f, u32 block, u32 n);
 struct smc_ism_dmb *smc_fabric_dmb_at(struct smc_fabric *f, u32 block, bool *damaged);
+
+/* fabric_reuse.c */
+int smc_fabric_keep_written(struct smc_fabric *f);
+bool smc_fabric_is_written(const struct smc_fabric *f, const struct smc_fabric_dmb *d);
+void smc_fabric_dmbs_close(struct smc_fabric *f, bool second);
 
 /* fabric_signal.c */
 void smc_fabric_signals_init(struct smc_fabric *f);

@@ -18,19 +18,10 @@
 
 /* The most that is copied without a pause, in bytes */
 #define COPY_MAX 65536
-/* How many DMBs are looked for in all descriptors of a member in a second */
-#define SCANS_MAX 64
-/* For how many seconds a writer has to be away from the directory, which others may overwrite, to be taken for one that has left */
-#define ABSENT_MAX 3
 
 static struct smc_fabric_dmb *fabric_dmb_of(struct smc_ism_dmb *dmb)
 {
 	return container_of(dmb, struct smc_fabric_dmb, dmb);
-}
-
-static u8 *descriptor(const struct smc_fabric *f, u8 member, u32 block)
-{
-	return smc_fabric_area(f, member) + f->dmbs_at + block * SMC_FABRIC_DMB_LEN;
 }
 
 static u8 *block_at(const struct smc_fabric *f, u8 member, u32 block)
@@ -38,45 +29,9 @@ static u8 *block_at(const struct smc_fabric *f, u8 member, u32 block)
 	return smc_fabric_area(f, member) + f->blocks_at + (u64)block * SMC_FABRIC_BLOCK_LEN;
 }
 
-static bool find_place(const struct smc_fabric *f, u64 token, struct smc_fabric_place *p)
-{
-	return smc_fabric_find(f->n_members, f->n_blocks, token, p);
-}
-
 static u32 place_len(const struct smc_fabric_place *p)
 {
 	return p->n * SMC_FABRIC_BLOCK_LEN;
-}
-
-/* Does a member write by a token, as the descriptor of one of its DMBs says? */
-static bool names_token(const struct smc_fabric *f, u8 member, u32 block, u64 token)
-{
-	const u8 *d = descriptor(f, member, block);
-
-	return smc_fabric_read64(d + SMC_FABRIC_DMB_COPIES) == token || smc_fabric_read64(d + SMC_FABRIC_DMB_SENDS) == token;
-}
-
-/*
- * Returns whether the peer may be writing to a DMB, whose token is cleared. If the peer's DMB is not known, it may be any: that takes
- * long, so the caller may sleep then.
- */
-static bool is_written(const struct smc_fabric *f, const struct smc_fabric_dmb *d)
-{
-	u8 member = d->dmb.gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
-	struct smc_fabric_place p;
-	u32 block;
-
-	if (WARN_ON_ONCE(member >= f->n_members))
-		return false;
-	if (d->peer && find_place(f, d->peer, &p))
-		return names_token(f, member, p.block, d->dmb.token);
-	for (block = 0; block < f->n_blocks; block++) {
-		if (names_token(f, member, block, d->dmb.token))
-			return true;
-		if (!(block % 1024))
-			cond_resched();
-	}
-	return false;
 }
 
 /* Takes @n blocks that follow each other. Return: the first, or n_blocks if there are none. */
@@ -97,7 +52,8 @@ static u32 take_blocks(struct smc_fabric *f, u32 n)
 	return at;
 }
 
-static void return_blocks(struct smc_fabric *f, u32 block, u32 n)
+/* smc_fabric_return_blocks() - has blocks used again. Process context or softirq. */
+void smc_fabric_return_blocks(struct smc_fabric *f, u32 block, u32 n)
 {
 	unsigned long last;
 
@@ -109,12 +65,13 @@ static void return_blocks(struct smc_fabric *f, u32 block, u32 n)
 	atomic64_sub((u64)n * SMC_FABRIC_BLOCK_LEN, &f->used_bytes);
 }
 
-static void fabric_dmb_free(struct smc_fabric_dmb *d)
+/* smc_fabric_dmb_free() - frees a closed DMB, to which no one writes. Process context or softirq. */
+void smc_fabric_dmb_free(struct smc_fabric_dmb *d)
 {
 	spin_lock_bh(&d->fabric->lock);
 	hash_del(&d->peer_node);
 	spin_unlock_bh(&d->fabric->lock);
-	return_blocks(d->fabric, d->block, d->n);
+	smc_fabric_return_blocks(d->fabric, d->block, d->n);
 	smc_fabric_put(d->fabric);
 	kfree(d);
 }
@@ -128,8 +85,8 @@ static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 
 	memset(mem, 0, len);
 	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_SIGNALS + d->block], 0);
-	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_COPIES, 0);
-	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_SENDS, 0);
+	smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_COPIES, 0);
+	smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_SENDS, 0);
 	d->dmb.token = smc_fabric_token(f->own, d->block, ilog2(d->n), get_random_u64());
 	d->dmb.gid[0] = gid[0];
 	d->dmb.gid[1] = gid[1];
@@ -137,18 +94,18 @@ static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 		.size = len - SMC_ISM_CDC_LEN, .skip = SMC_ISM_CDC_LEN, .fixed = true, .mem = mem,
 		.gone = &f->gone,
 	};
-	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_WRITER, gid[1]);
+	smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_WRITER, gid[1]);
 	virt_wmb(); /* the memory is cleared, and for its writer, before that may write there; pairs with is_writable() */
 	spin_lock_bh(&f->lock);
 	f->dmbs[d->block] = d;
-	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, d->dmb.token);
+	smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, d->dmb.token);
 	spin_unlock_bh(&f->lock);
 }
 
 /* Has another member overwritten a DMB's descriptor? */
 static bool is_damaged(const struct smc_fabric *f, const struct smc_fabric_dmb *d)
 {
-	const u8 *at = descriptor(f, f->own, d->block);
+	const u8 *at = smc_fabric_descriptor(f, f->own, d->block);
 
 	return smc_fabric_read64(at + SMC_FABRIC_DMB_TOKEN) != d->dmb.token ||
 	       smc_fabric_read64(at + SMC_FABRIC_DMB_WRITER) != d->dmb.gid[1];
@@ -214,7 +171,7 @@ static void fabric_dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	spin_unlock_bh(&f->lock);
 	rcu_read_lock();
 	if (!READ_ONCE(f->gone))
-		smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, 0);
+		smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, 0);
 	rcu_read_unlock();
 }
 
@@ -228,73 +185,18 @@ static void fabric_dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	smc_ism_dmb_freed(dmb);
 	virt_mb(); /* pairs with begin_writing(): the writer sees that there is no token, or we see that it writes */
 	spin_lock_bh(&f->lock);
-	later = !f->gone && (!d->peer || is_written(f, d));
+	later = !f->gone && (!d->peer || smc_fabric_is_written(f, d));
 	if (later)
 		list_add_tail(&d->list, &f->closing);
 	spin_unlock_bh(&f->lock);
 	if (!later)
-		fabric_dmb_free(d);
-}
-
-static bool is_writer_gone(const struct smc_fabric *f, struct smc_fabric_dmb *d, bool second)
-{
-	if (smc_fabric_has(f, d->dmb.gid))
-		d->absent = 0;
-	else if (second)
-		d->absent++;
-	return d->absent > ABSENT_MAX;
-}
-
-/* Returns whether a closed DMB's memory can be used again. @scans: how many more DMBs may be looked for everywhere */
-static bool is_free(const struct smc_fabric *f, struct smc_fabric_dmb *d, bool second, unsigned int *scans)
-{
-	if (f->gone || is_writer_gone(f, d, second))
-		return true;
-	if (!d->peer) {
-		if (!*scans)
-			return false;
-		--*scans;
-	}
-	return !is_written(f, d);
-}
-
-/*
- * smc_fabric_dmbs_close() - frees closed DMBs that no writer writes to any more, all if the device is gone. @second: a second has
- * passed since it was called with this argument. One caller at a time. May sleep.
- */
-void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
-{
-	unsigned int scans = second ? SCANS_MAX : 0;
-	struct smc_fabric_dmb *d, *next;
-	LIST_HEAD(closing);
-	LIST_HEAD(written);
-	LIST_HEAD(quiet);
-
-	might_sleep();
-	spin_lock_bh(&f->lock);
-	list_splice_init(&f->closing, &closing);
-	spin_unlock_bh(&f->lock);
-	list_for_each_entry_safe(d, next, &closing, list) {
-		unsigned int before = scans;
-
-		if (is_free(f, d, second, &scans))
-			list_move(&d->list, &quiet);
-		else if (scans < before)
-			list_move_tail(&d->list, &written);
-	}
-	/* Those that were looked for come last the next time, or a hostile member could keep all others from their turn. */
-	spin_lock_bh(&f->lock);
-	list_splice(&closing, &f->closing);
-	list_splice_tail(&written, &f->closing);
-	spin_unlock_bh(&f->lock);
-	list_for_each_entry_safe(d, next, &quiet, list)
-		fabric_dmb_free(d);
+		smc_fabric_dmb_free(d);
 }
 
 /* Does a DMB have this token, and is it this host that may write to it? */
 static bool is_writable(const struct smc_fabric *f, const struct smc_fabric_place *p, u64 token)
 {
-	const u8 *at = descriptor(f, p->member, p->block);
+	const u8 *at = smc_fabric_descriptor(f, p->member, p->block);
 
 	if (smc_fabric_read64(at + SMC_FABRIC_DMB_TOKEN) != token)
 		return false;
@@ -309,7 +211,7 @@ static bool is_writable(const struct smc_fabric *f, const struct smc_fabric_plac
 static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct smc_fabric_place *p, unsigned int how)
 {
 	struct smc_fabric *f = own->fabric;
-	u8 *word = descriptor(f, f->own, own->block) + how;
+	u8 *word = smc_fabric_descriptor(f, f->own, own->block) + how;
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may go");
 	if (READ_ONCE(f->gone))
@@ -324,7 +226,7 @@ static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct smc
 
 static void end_writing(const struct smc_fabric_dmb *own, unsigned int how)
 {
-	u64 *word = (u64 *)(descriptor(own->fabric, own->fabric->own, own->block) + how);
+	u64 *word = (u64 *)(smc_fabric_descriptor(own->fabric, own->fabric->own, own->block) + how);
 
 	virt_store_release(word, 0);
 }
@@ -344,7 +246,7 @@ static int fabric_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 tok
 	int rc = 0;
 	u8 *dmb;
 
-	if (!find_place(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off || !IS_ALIGNED(off | len, sizeof(u64)))
+	if (!smc_fabric_place_of(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off || !IS_ALIGNED(off | len, sizeof(u64)))
 		return -EINVAL;
 	rcu_read_lock();
 	dmb = begin_writing(d, token, &p, SMC_FABRIC_DMB_SENDS);
@@ -385,7 +287,7 @@ static ssize_t fabric_copy(struct smc_ism_dmb *own, u64 token, u32 off, struct i
 	u32 done = 0;
 
 	might_sleep();
-	if (!find_place(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off)
+	if (!smc_fabric_place_of(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off)
 		return -EINVAL;
 	while (done < len) {
 		u32 want = min_t(u32, len - done, COPY_MAX);
@@ -426,7 +328,7 @@ static bool fabric_set_peer(struct smc_ism_dmb *own, u64 token, u8 index, u32 le
 	struct smc_fabric_place p;
 	bool ok;
 
-	if (!find_place(f, token, &p) || place_len(&p) != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
+	if (!smc_fabric_place_of(f, token, &p) || place_len(&p) != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
 		return false;
 	spin_lock_bh(&f->lock);
 	ok = !dmb_of_peer(f, token);
@@ -448,72 +350,7 @@ const struct smc_ism_ops smc_fabric_ops = {
 	.copy		= fabric_copy,
 };
 
-/* Keeps the blocks that a token of an earlier time leads to until the member with a GID does not name it any more. */
-static int keep_written(struct smc_fabric *f, const u64 gid[2], u64 token)
-{
-	struct smc_fabric_dmb *d;
-	struct smc_fabric_place p;
-	u32 n;
-
-	if (!token || !find_place(f, token, &p) || p.member != f->own)
-		return 0;
-	n = p.n;
-	/* Tokens of an honest member do not overlap. */
-	if (find_next_bit(f->used, p.block + n, p.block) < p.block + n)
-		return 0;
-	d = kzalloc(sizeof(*d), GFP_KERNEL);
-	if (!d)
-		return -ENOMEM;
-	*d = (struct smc_fabric_dmb){ .fabric = f, .block = p.block, .n = n };
-	d->dmb.token = token;
-	d->dmb.gid[0] = gid[0];
-	d->dmb.gid[1] = gid[1];
-	bitmap_set(f->used, p.block, n);
-	f->top = max(f->top, p.block + n);
-	atomic64_add(place_len(&p), &f->used_bytes);
-	smc_fabric_get(f);
-	list_add_tail(&d->list, &f->closing);
-	return 0;
-}
-
-/* The same for all tokens that a member names. */
-static int keep_named(struct smc_fabric *f, u8 member)
-{
-	u64 gid[2] = { f->dev.gid[0], smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) };
-	u32 block;
-	int rc = 0;
-
-	if (!gid[1])
-		return 0;
-	/* It was removed, or someone else has written this. Its number is what counts. */
-	if (gid[1] >> SMC_FABRIC_TOKEN_MEMBER != member)
-		gid[1] = (u64)member << SMC_FABRIC_TOKEN_MEMBER;
-	for (block = 0; !rc && block < f->n_blocks; block++) {
-		const u8 *d = descriptor(f, member, block);
-
-		rc = keep_written(f, gid, smc_fabric_read64(d + SMC_FABRIC_DMB_COPIES)) ?:
-		     keep_written(f, gid, smc_fabric_read64(d + SMC_FABRIC_DMB_SENDS));
-	}
-	cond_resched();
-	return rc;
-}
-
-/* Others may still be writing to what an earlier member of this number had. */
-static int keep_all_written(struct smc_fabric *f)
-{
-	u8 member;
-	int rc = 0;
-
-	for (member = 0; !rc && member < f->n_members; member++)
-		if (member != f->own)
-			rc = keep_named(f, member);
-	return rc;
-}
-
-/*
- * smc_fabric_dmbs_init() - makes the own area empty. May sleep. Return: 0 or -ENOMEM; what is allocated goes with the fabric, but for
- * DMBs that are closing.
- */
+/* smc_fabric_dmbs_init() - makes the own area empty. May sleep. Return: 0 or -ENOMEM; what is allocated goes with the fabric. */
 int smc_fabric_dmbs_init(struct smc_fabric *f)
 {
 	u32 block;
@@ -523,8 +360,8 @@ int smc_fabric_dmbs_init(struct smc_fabric *f)
 	if (!f->used || !f->dmbs)
 		return -ENOMEM;
 	for (block = 0; block < f->n_blocks; block++)
-		memset(descriptor(f, f->own, block), 0, SMC_FABRIC_DMB_LEN);
+		memset(smc_fabric_descriptor(f, f->own, block), 0, SMC_FABRIC_DMB_LEN);
 	virt_mb(); /* pairs with begin_writing() */
 	memset(smc_fabric_area(f, f->own) + SMC_FABRIC_SIGNALS, 0, f->n_blocks);
-	return keep_all_written(f);
+	return smc_fabric_keep_written(f);
 }
