@@ -35,6 +35,8 @@ struct smc_fabric_dmb {
 struct smc_fabric_poll {
 	u64	since;		/* when there was a signal last, or looking began; in ns */
 	u32	span;		/* ns without a signal */
+	u32	next;		/* block to go on from, after enough signals for one run; else 0 */
+	u32	next_check;	/* the same for smc_fabric.check */
 };
 
 /* Another member. */
@@ -81,7 +83,7 @@ struct smc_fabric {
 	unsigned long		watched;	/* when it did what it does once a second, in jiffies; the work */
 	struct tasklet_struct	look;
 	struct smc_fabric_poll	poll;		/* the tasklet */
-	bool			check;		/* the tasklet shall look at each open DMB; single word */
+	bool			check;		/* the tasklet shall look at each open DMB, or go on with it; single word */
 	atomic64_t		used_bytes, rung, spared; /* for the directory */
 	struct work_struct	free;
 };

@@ -13,6 +13,8 @@
 /* The longest time to go on looking without a signal, and the first, in ns */
 #define SPAN_MAX 30000
 #define SPAN_MIN 2000
+/* The most signals, and checks of DMBs, in one run of the tasklet. Other softirqs have their turn then. */
+#define RUN_MAX 256
 
 /* smc_fabric_ring() - interrupts a member. Any context; under RCU, with the device there. */
 void smc_fabric_ring(struct smc_fabric *f, u8 member, u8 vector)
@@ -27,7 +29,8 @@ void smc_fabric_signal(struct smc_fabric *f, u8 member, u32 block)
 {
 	u8 *area = smc_fabric_area(f, member), *signal = area + SMC_FABRIC_SIGNALS + block;
 
-	virt_store_release(signal, 1); /* after the message; pairs with deliver_signal() */
+	virt_mb(); /* after the message; pairs with deliver_signal(), which clears the signal and then reads the message */
+	WRITE_ONCE(*signal, 1);
 	virt_mb(); /* pairs with look_for_signals(): the owner sees the signal, or we see that it does not look */
 	if (READ_ONCE(area[SMC_FABRIC_LOOKING]))
 		atomic64_inc(&f->spared);
@@ -40,62 +43,80 @@ static bool deliver_signal(struct smc_fabric *f, u32 block)
 {
 	struct smc_ism_dmb *dmb;
 
+	lockdep_assert_in_softirq();
 	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_SIGNALS + block], 0);
+	virt_mb(); /* a message that comes after this sets the byte again; one before it is seen now, as is that its DMB is open */
 	/* Others may signal what is not open. */
 	if (!READ_ONCE(f->dmbs[block]))
 		return false;
-	virt_mb(); /* a message that comes after this sets the byte again, one before it is seen now */
 	dmb = smc_fabric_dmb_at(f, block, NULL);
 	if (dmb)
 		smc_ism_signalled(dmb);
 	return dmb;
 }
 
-/* Delivers all signals. Return: whether there were any. */
+/* Delivers all signals, or as many as there may be in one run. Return: whether there were any, or there may be more. */
 static bool deliver_signals(struct smc_fabric *f)
 {
 	const u8 *signals = smc_fabric_area(f, f->own) + SMC_FABRIC_SIGNALS;
-	u32 top = READ_ONCE(f->top), block;
-	bool any = false;
+	u32 top = READ_ONCE(f->top), block = f->poll.next;
+	unsigned int left = RUN_MAX;
+	bool any = block; /* it begins in the middle */
 
+	lockdep_assert_in_softirq();
 	rcu_read_lock();
-	for (block = 0; block < top; block++) {
-		if (IS_ALIGNED(block, sizeof(u64)) && !READ_ONCE(*(const u64 *)(signals + block)))
+	for (; block < top && left; block++) {
+		if (IS_ALIGNED(block, sizeof(u64)) && !READ_ONCE(*(const u64 *)(signals + block))) {
 			block += sizeof(u64) - 1;
-		else if (READ_ONCE(signals[block]))
+		} else if (READ_ONCE(signals[block])) {
 			any |= deliver_signal(f, block);
+			left--;
+		}
 	}
 	rcu_read_unlock();
-	return any;
+	f->poll.next = left ? 0 : block;
+	return any || !left;
 }
 
-/*
- * Takes in the last message of each DMB, and sends that of its connection again, in case that another member has overwritten a signal or a
- * message. A connection whose peer can write no more ends.
- */
-static void check_dmbs(struct smc_fabric *f)
+/* Takes in the last message of a DMB, and sends that of its connection again, or ends it. Return: whether there is such a DMB. Under RCU. */
+static bool check_dmb(struct smc_fabric *f, u32 block)
 {
-	u32 top = READ_ONCE(f->top), block;
 	struct smc_ism_dmb *dmb;
 	struct smc_conn *conn;
 	bool damaged;
 
+	dmb = READ_ONCE(f->dmbs[block]) ? smc_fabric_dmb_at(f, block, &damaged) : NULL;
+	conn = dmb ? rcu_dereference(dmb->conn) : NULL;
+	if (!conn)
+		return false;
+	smc_ism_signalled(dmb);
+	/* In its handshake it may still become TCP. */
+	if (smp_load_acquire(&conn->holder) == SMC_CONN_RENDEZVOUS)
+		return true;
+	if (damaged)
+		smc_close_event(conn, SMC_CLOSE_RESET);
+	else
+		smc_ism_cdc_repeat(conn);
+	return true;
+}
+
+/*
+ * Checks each DMB, or as many as there may be in one run, in case that another member has overwritten a signal or a message. A connection
+ * whose peer can write no more ends. Return: whether to go on in the next run.
+ */
+static bool check_dmbs(struct smc_fabric *f)
+{
+	u32 top = READ_ONCE(f->top), block = f->poll.next_check;
+	unsigned int left = RUN_MAX;
+
+	lockdep_assert_in_softirq();
 	rcu_read_lock();
-	for (block = 0; block < top; block++) {
-		dmb = READ_ONCE(f->dmbs[block]) ? smc_fabric_dmb_at(f, block, &damaged) : NULL;
-		conn = dmb ? rcu_dereference(dmb->conn) : NULL;
-		if (!conn)
-			continue;
-		smc_ism_signalled(dmb);
-		/* In its handshake it may still become TCP. */
-		if (smp_load_acquire(&conn->holder) == SMC_CONN_RENDEZVOUS)
-			continue;
-		if (damaged)
-			smc_close_event(conn, SMC_CLOSE_RESET);
-		else
-			smc_ism_cdc_repeat(conn);
-	}
+	for (; block < top && left; block++)
+		if (check_dmb(f, block))
+			left--;
 	rcu_read_unlock();
+	f->poll.next_check = left ? 0 : block;
+	return !left;
 }
 
 /* Returns whether to look again, as a signal was there now or not long ago. */
@@ -124,8 +145,8 @@ static void look_for_signals(struct tasklet_struct *tasklet)
 	/* Otherwise, signals of a hostile member could keep it going for ever. */
 	if (READ_ONCE(f->leaving))
 		return;
-	if (xchg(&f->check, false))
-		check_dmbs(f);
+	if (xchg(&f->check, false) && check_dmbs(f))
+		WRITE_ONCE(f->check, true);
 	WRITE_ONCE(*looking, 1);
 	if (go_on(&f->poll, deliver_signals(f))) {
 		tasklet_schedule(tasklet);
@@ -135,6 +156,8 @@ static void look_for_signals(struct tasklet_struct *tasklet)
 	virt_mb(); /* pairs with smc_fabric_signal() */
 	if (deliver_signals(f)) {
 		f->poll.since = ktime_get_ns();
+		tasklet_schedule(tasklet);
+	} else if (READ_ONCE(f->check)) {
 		tasklet_schedule(tasklet);
 	}
 }
