@@ -36,6 +36,7 @@ var timers = map[string]struct {
 	"registration of memory":                                        {"kernel/transport/rdma/register.c", "REG_TIMEOUT", nil},
 	"idle group":                                                    {}, // a setting
 	"link down while its port is":                                   {"kernel/transport/rdma/link.c", "FLAP_TIME", nil},
+	"a member of a fabric whose kernel does not run":                {}, // SMC_FABRIC_SILENT counts looks, one in a second
 	"a close that the peer does not answer":                         {},
 }
 
