@@ -108,6 +108,18 @@ func (lt *Test) PowerOff(host string) {
 	}
 }
 
+// Stall stops a host's processors, as a host that hangs: it answers nothing from then on, and nothing else notices. Nothing more can be run
+// on it.
+func (lt *Test) Stall(host string) {
+	lt.t.Helper()
+	h := lt.Host(host)
+	lt.search(h, lt.logs(lt.t.Context())[host])
+	lt.off = append(lt.off, host)
+	if err := h.machine.process.Signal(unix.SIGSTOP); err != nil {
+		lt.t.Fatal(err)
+	}
+}
+
 // finish is the cleanup of Start.
 func (lt *Test) finish() {
 	// The test's own context is over by now.

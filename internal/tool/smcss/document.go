@@ -8,6 +8,8 @@ type (
 	Document = jsonDocument
 	// Socket is a socket of a Document.
 	Socket = jsonSocket
+	// DMB is the SMC-D side of a Socket's connection.
+	DMB = jsonDMB
 	// Cursor is a cursor of a Socket's connection.
 	Cursor = jsonCursor
 )

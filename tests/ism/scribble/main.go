@@ -4,7 +4,8 @@
 
 // Command scribble is a hostile member of a fabric: it maps the memory of an ivshmem device, which no driver uses, and writes garbage
 // there until a signal comes. It leaves the parts of some hosts alone until SIGHUP comes, and prints 'some' and 'all' when it has written
-// to everything once. Or it removes a host from the fabric as smc_ismd would.
+// to everything once. Or it marks a host as removed from the fabric, as smc_ismd would, until a signal comes. Or it reads or writes single
+// words.
 package main
 
 import (
@@ -47,34 +48,54 @@ type target struct {
 func main() {
 	path := flag.String("device", "", "directory of the PCI device")
 	spare := flag.String("spare", "", "names of hosts whose parts to leave alone, with commas")
-	remove := flag.String("remove", "", "only remove this host")
-	admit := flag.String("admit", "", "only admit this host again")
+	remove := flag.String("remove", "", "only mark this host as removed, again and again")
+	number := flag.String("number", "", "only print the number of this host")
+	read := flag.Uint64("read", 0, "only print the word at this offset")
+	write := flag.String("write", "", "only write words: OFFSET=VALUE, with commas")
 	flag.Parse()
-	if err := run(*path, strings.Split(*spare, ","), *remove, *admit); err != nil {
+	mem, err := openDevice(*path)
+	switch {
+	case err != nil:
+	case *remove != "":
+		err = markRemoved(mem, *remove)
+	case *number != "":
+		var m uint64
+		if m, err = memberOf(mem, *number); err == nil {
+			fmt.Println(m)
+		}
+	case *read != 0:
+		fmt.Println(binary.LittleEndian.Uint64(mem[*read:]))
+	case *write != "":
+		err = writeWords(mem, *write)
+	default:
+		scribble(mem, strings.Split(*spare, ","))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "scribble:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string, spare []string, remove, admit string) error {
+// openDevice maps the memory of a PCI device.
+func openDevice(path string) ([]byte, error) {
 	f, err := os.OpenFile(path+"/resource2", os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mem, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return fmt.Errorf("mmap: %w", err)
+		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	if remove != "" {
-		return setGID(mem, remove, ^uint64(0))
-	}
-	if admit != "" {
-		return setGID(mem, admit, 0)
-	}
+	return mem, nil
+}
+
+// scribble writes garbage.
+func scribble(mem []byte, spare []string) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
 	more := make(chan os.Signal, 1)
@@ -94,7 +115,7 @@ func run(path string, spare []string, remove, admit string) error {
 		}
 		select {
 		case <-ended:
-			return nil
+			return
 		case <-more:
 			t, say = all, "all"
 		case <-time.After(time.Millisecond): // leaves this machine's processors to the other guests
@@ -127,15 +148,44 @@ func hostOf(mem []byte, member uint64) string {
 	return name
 }
 
-// setGID overwrites the GID of a host.
-func setGID(mem []byte, host string, gid uint64) error {
+// memberOf returns the number of a host.
+func memberOf(mem []byte, host string) (uint64, error) {
 	for m := range uint64(binary.LittleEndian.Uint32(mem[8:])) {
 		if hostOf(mem, m) == host {
-			store(mem[directory+m*entryLen:], gid)
-			return nil
+			return m, nil
 		}
 	}
-	return fmt.Errorf("no member is host %s", host)
+	return 0, fmt.Errorf("no member is host %s", host)
+}
+
+// markRemoved overwrites the GID of a host until a signal comes: the server clears the mark.
+func markRemoved(mem []byte, host string) error {
+	m, err := memberOf(mem, host)
+	if err != nil {
+		return err
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
+	for {
+		store(mem[directory+m*entryLen:], ^uint64(0))
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// writeWords writes words in their order.
+func writeWords(mem []byte, words string) error {
+	for word := range strings.SplitSeq(words, ",") {
+		var at, value uint64
+		if n, err := fmt.Sscanf(word, "%v=%v", &at, &value); n != 2 {
+			return fmt.Errorf("%q is not OFFSET=VALUE: %w", word, err)
+		}
+		store(mem[at:], value)
+	}
+	return nil
 }
 
 // everywhere writes random bytes to some of each page.

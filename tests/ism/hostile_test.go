@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package ism
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/internal/fabric"
+	"github.com/smckit/smckit/internal/lab"
+	"golang.org/x/sys/unix"
+)
+
+// The fabric of TestHostileMember.
+const (
+	hostileSize    = 16 << 20
+	hostileMembers = 4
+)
+
+// TestHostileMember has a member write garbage to the fabric. What others have between them stays right as long as it does not touch
+// their parts; in the end it touches everything, and the kernels survive.
+func TestHostileMember(t *testing.T) {
+	lab.Need(t)
+	for _, kernel := range lab.FewSeries() {
+		t.Run(kernel, func(t *testing.T) { hostileMember(t, kernel) })
+	}
+}
+
+func hostileMember(t *testing.T, kernel string) {
+	lt := boot(t, lab.Options{Kernel: kernel, Hosts: 3, Fabric: lab.Fabric{Size: hostileSize, Members: hostileMembers}})
+	path := "/sys/bus/pci/devices/" + device(lt, "c")
+	lt.Must("c", "rmmod smc_diag smc")
+	address, echo := serve(lt, "echo", 5010)
+
+	// A host that is marked as removed has no SMC-D until it joins again, which it can when the server has cleared the mark.
+	p := keep(t, lt, address, 4)
+	remover := lt.StartIn("c", "", "scribble", "-device", path, "-remove", "a")
+	fails(t, p)
+	before := lt.Counters("b")
+	lt.Must("a", "smcflow check "+address)
+	if now := lt.Counters("b"); now.FellBack() != before.FellBack()+1 {
+		t.Errorf("without a: %+v, was %+v", now, before)
+	}
+	pci := device(lt, "a")
+	lt.Must("a", fmt.Sprintf("echo %[1]s >%[2]s/unbind; ! echo %[1]s >%[2]s/bind", pci, driver))
+	lab.Stop(t, remover)
+	if err := lt.Host("a").WaitFor(t.Context(), fmt.Sprintf("echo %s >%s/bind", pci, driver)); err != nil {
+		t.Errorf("the server does not clear the mark: %v", err)
+	}
+
+	w := words{lt: lt, path: path}
+	t.Run("strangers", func(t *testing.T) { strangers(t, w, address) })
+	t.Run("kept blocks", func(t *testing.T) { keptBlocks(t, w) })
+	p = keep(t, lt, address, 4)
+	hostile := lt.StartIn("c", "", "sh", "-c", "exec scribble -device "+path+" -spare a,b >/run/scribbled")
+	scribbled(t, lt, "some")
+	lt.Must("a", "smcflow check --conns 4 --size 3000000 "+address)
+	lab.Stop(t, p)
+
+	if err := hostile.Signal(unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	scribbled(t, lt, "all")
+	rounds := 5
+	if lab.Full() && kernel == lab.Newest() {
+		rounds = 500
+	}
+	for range rounds {
+		// It may fail, or its bytes may be wrong, but it comes to an end.
+		if r := lt.Run("a", "timeout", "60", "smcflow", "check", "--conns", "4", "--size", "300000", address); r.Code == 124 {
+			t.Errorf("connections hang: %+v\n%s", r, lt.Must("a", "smcss -a; smcss -D"))
+		}
+	}
+	lab.Stop(t, hostile)
+	lab.Kill(t, echo)
+	for _, host := range []string{"a", "b"} {
+		nothingUsed(t, lt, host)
+		unloads(t, lt, host)
+	}
+}
+
+// scribbled waits until the hostile member has overwritten some or all of the memory.
+func scribbled(t *testing.T, lt *lab.Test, what string) {
+	t.Helper()
+	if err := lt.Host("c").WaitFor(t.Context(), "grep -q "+what+" /run/scribbled"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// words reads and writes words of the memory by the hostile member.
+type words struct {
+	lt   *lab.Test
+	path string
+}
+
+// The layout is that of kernel/transport/ism/fabric_layout.h.
+const (
+	directoryAt, entryLen, entryUsed = 4096, 64, 8
+	areaBeat, areaSignals, dmbLen    = 8, 4096, 64
+)
+
+// number returns that of a host.
+func (w words) number(t *testing.T, host string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(strings.TrimSpace(w.lt.Must("c", "scribble -device "+w.path+" -number "+host)), 10, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// write writes words.
+func (w words) write(pairs ...uint64) {
+	var all []string
+	for i := 0; i < len(pairs); i += 2 {
+		all = append(all, fmt.Sprintf("%d=%d", pairs[i], pairs[i+1]))
+	}
+	w.lt.Must("c", "scribble -device "+w.path+" -write "+strings.Join(all, ","))
+}
+
+// wait waits until a word fulfils a condition of test(1).
+func (w words) wait(t *testing.T, at uint64, condition string) {
+	t.Helper()
+	if err := w.lt.Host("c").WaitFor(t.Context(), fmt.Sprintf("test $(scribble -device %s -read %d) %s", w.path, at, condition)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// looked waits until a host has compared the memory with what it knows twice: one of these was after now.
+func (w words) looked(t *testing.T, layout fabric.Layout, host string) {
+	t.Helper()
+	at := layout.Area(int(w.number(t, host))) + areaBeat
+	now := strings.TrimSpace(w.lt.Must("c", fmt.Sprintf("scribble -device %s -read %d", w.path, at)))
+	w.wait(t, at, "-ge $(("+now+" + 2))")
+}
+
+// hostileLayout is that of the memory in TestHostileMember.
+func hostileLayout(t *testing.T) fabric.Layout {
+	t.Helper()
+	layout, err := fabric.NewLayout(hostileSize, hostileMembers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layout
+}
+
+// unused returns the numbers of members that are not a or b.
+func (w words) unused(t *testing.T) (numbers []uint64) {
+	t.Helper()
+	for n := range uint64(hostileMembers) {
+		if n != w.number(t, "a") && n != w.number(t, "b") {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// strangers has members appear in the directory that are not there. A host forgets which peers cannot use SMC because of the first one, but
+// not because of those that follow within net.smc.remember_peers.
+func strangers(t *testing.T, w words, address string) {
+	layout, lt := hostileLayout(t), w.lt
+	number := w.unused(t)[0]
+	gid := directoryAt + number*entryLen
+	lt.Must("a", "sysctl -qw net.smc.remember_peers=86400")
+	lt.Must("b", "smcr ueid del LAB; smcr ueid add OTHER")
+	defer func() {
+		lt.Must("b", "smcr ueid del OTHER; smcr ueid add LAB")
+		lt.Must("a", "sysctl -qw net.smc.remember_peers=0; smc_policy peers flush")
+	}()
+	const listed = "smc_policy peers | grep -q 10.0.0.2"
+	lt.Must("a", "smcflow check "+address+"; "+listed)
+	w.write(gid, number<<56|1)
+	// A host that has joined less than a minute before may have been the last one for which they were forgotten.
+	if err := lt.Host("a").WaitFor(t.Context(), "! "+listed); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("a", "smcflow check "+address+"; "+listed)
+	for i := range uint64(3) {
+		w.write(gid, number<<56|(i+2))
+		w.looked(t, layout, "a")
+	}
+	if r := lt.Run("a", "sh", "-c", listed); r.Code != 0 {
+		t.Errorf("the host has forgotten its peers: %+v", r)
+	}
+	w.write(gid, 0)
+}
+
+// keptBlocks has two members name the same memory of a host before that joins: it uses none of it until both do not name it any more.
+func keptBlocks(t *testing.T, w words) {
+	layout, lt := hostileLayout(t), w.lt
+	a, others := w.number(t, "a"), w.unused(t)
+	dmbs := (areaSignals + uint64(layout.Blocks) + dmbLen - 1) / dmbLen * dmbLen
+	// The first word of a descriptor that names a token.
+	copies := func(member uint64) uint64 { return layout.Area(int(member)) + dmbs + 8 }
+	pci := device(lt, "a")
+	lt.Must("a", fmt.Sprintf("echo %s >%s/unbind", pci, driver))
+	for _, m := range others {
+		w.write(directoryAt+m*entryLen, m<<56|1)
+	}
+	w.write(copies(others[0]), a<<56|1<<40|5, copies(others[1]), a<<56|2<<36|6)
+	lt.Must("a", fmt.Sprintf("echo %s >%s/bind", pci, driver))
+	used := directoryAt + a*entryLen + entryUsed
+	w.wait(t, used, fmt.Sprintf("-eq %d", 4*fabric.BlockLen))
+	w.write(copies(others[0]), 0)
+	w.looked(t, layout, "a")
+	w.looked(t, layout, "a")
+	w.wait(t, used, fmt.Sprintf("-eq %d", 4*fabric.BlockLen))
+	w.write(copies(others[1]), 0)
+	w.wait(t, used, "-eq 0")
+	for _, m := range others {
+		w.write(directoryAt+m*entryLen, 0)
+	}
+}
