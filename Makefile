@@ -52,10 +52,16 @@ NEWEST = $(DEBUG:-debug=)
 modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 6.12")
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
-# ISM devices exist on s390x only. No test loads these modules: we know only that they compile.
+# The two newest kernels have a driver of ISM for s390x that we compile against.
+RECENT = $(shell go run ./cmd/smclab kernels --names | tail -n 3 | head -n 2)
+
 .PHONY: modules-s390x
 modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.1 6.12")
-	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(SERIES))
+	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),$(RECENT)))
+
+.PHONY: modules-arm64 modules-arm64-16k
+modules-arm64 modules-arm64-16k: modules-%: deps ## cross-compile the modules for arm64 (SERIES="6.1 6.12")
+	go run ./cmd/smclab modules --arch $* $(addprefix --kernel ,$(or $(SERIES),$(RECENT)))
 
 .PHONY: demo
 demo: SERIES = $(NEWEST)

@@ -26,7 +26,8 @@ import (
 type archive struct {
 	root    string
 	suite   string
-	foreign string // an architecture besides amd64, or empty
+	native  string // the architecture of packages whose names have none
+	foreign string // another architecture, or empty
 }
 
 // keyrings are the possible locations of Debian's signing keys.
@@ -35,7 +36,7 @@ var keyrings = []string{
 	"/usr/share/keyrings/debian-archive-keyring.pgp",
 }
 
-func newArchive(root, suite, foreign string) (*archive, error) {
+func newArchive(root, suite, native, foreign string) (*archive, error) {
 	for _, dir := range []string{
 		"etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/sources.list.d", "etc/apt/trusted.gpg.d",
 		"var/lib/apt/lists/partial", "var/lib/dpkg", "var/cache/apt/archives/partial",
@@ -47,7 +48,7 @@ func newArchive(root, suite, foreign string) (*archive, error) {
 	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644); err != nil {
 		return nil, err
 	}
-	a := &archive{root: root, suite: suite, foreign: foreign}
+	a := &archive{root: root, suite: suite, native: native, foreign: foreign}
 	// Without apt there are no proxies to read, and the next step will report that apt is missing.
 	host, _ := output(context.Background(), "apt-config", "dump", "--format", "%F \"%v\";%n")
 	return a, os.WriteFile(a.config(), []byte(privateConfig(root, host)), 0o644)
@@ -103,7 +104,7 @@ func (a *archive) apt(args ...string) []string {
 		"env", "APT_CONFIG=" + a.config(), args[0], "-q",
 		"-o", "Dir=" + a.root,
 		"-o", "Dir::State::status=" + filepath.Join(a.root, "var/lib/dpkg/status"),
-		"-o", "APT::Architecture=amd64",
+		"-o", "APT::Architecture=" + a.native, "-o", "APT::Architectures::=" + a.native,
 		"-o", "Acquire::Languages=none",
 		"-o", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
 		// Files here belong to the user who runs the lab; apt's own user could not write them.
@@ -113,7 +114,7 @@ func (a *archive) apt(args ...string) []string {
 		"-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false",
 	}
 	if a.foreign != "" {
-		argv = append(argv, "-o", "APT::Architectures::=amd64", "-o", "APT::Architectures::="+a.foreign)
+		argv = append(argv, "-o", "APT::Architectures::="+a.foreign)
 	}
 	return append(argv, args[1:]...)
 }
@@ -121,7 +122,7 @@ func (a *archive) apt(args ...string) []string {
 // sources lists the archives that apt searches for the packages of the suite.
 func (a *archive) sources(uri, keyring string) string {
 	return fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: %s\nSigned-By: %s\n",
-		uri, a.suite, strings.TrimSpace("amd64 "+a.foreign), keyring)
+		uri, a.suite, strings.TrimSpace(a.native+" "+a.foreign), keyring)
 }
 
 // update fetches the suite's package lists from the first mirror that has them.
@@ -153,12 +154,20 @@ type debian struct {
 }
 
 // resolve finds the suite's current kernel.
-func (a *archive) resolve(ctx context.Context, progress func(string)) (*kernelPackages, error) {
-	progress("reading the package lists of Debian " + a.suite)
+func (a *archive) resolve(ctx context.Context, arch string, progress func(string)) (*kernelPackages, error) {
+	known, err := findArch(arch)
+	if err != nil {
+		return nil, err
+	}
+	progress("reading the package lists of Debian " + a.suite + " for " + a.native)
 	if err := a.update(ctx); err != nil {
 		return nil, err
 	}
-	return findKernel(func(name string) (*debian, error) { return a.show(ctx, name) })
+	k, err := findKernel(arch, func(name string) (*debian, error) { return a.show(ctx, name) })
+	if err == nil {
+		k.compressed = known.compressed
+	}
+	return k, err
 }
 
 // show looks a package up in the package lists.
@@ -200,17 +209,17 @@ type kernelPackages struct {
 	compressed bool
 }
 
-// findKernel follows the dependencies of the metapackage for the newest kernel. Some suites put a kernel into one
+// findKernel follows the dependencies of an architecture's metapackage for the newest kernel. Some suites put a kernel into one
 // package, others into several that an empty one depends on; the names of all carry the release.
-func findKernel(show func(name string) (*debian, error)) (*kernelPackages, error) {
+func findKernel(arch string, show func(name string) (*debian, error)) (*kernelPackages, error) {
 	const image = "linux-image-"
-	meta, err := show(image + "amd64")
+	meta, err := show(image + arch)
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(meta.depends, func(d string) bool { return strings.HasPrefix(d, image) })
 	if i < 0 {
-		return nil, fmt.Errorf("package %samd64 names no kernel", image)
+		return nil, fmt.Errorf("package %s%s names no kernel", image, arch)
 	}
 	k := &kernelPackages{release: strings.TrimPrefix(meta.depends[i], image), packages: []string{meta.depends[i]}}
 	for i := 0; i < len(k.packages); i++ {

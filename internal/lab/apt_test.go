@@ -46,7 +46,7 @@ func TestParseMirrors(t *testing.T) {
 // TestForeign checks that apt is configured for another architecture only where one is wanted.
 func TestForeign(t *testing.T) {
 	for foreign, list := range map[string]string{"": "amd64", "s390x": "amd64 s390x"} {
-		a := &archive{root: "/r", suite: "trixie", foreign: foreign}
+		a := &archive{root: "/r", suite: "trixie", native: NativeArch, foreign: foreign}
 		want := "Types: deb\nURIs: http://mirror.example/debian\nSuites: trixie\nComponents: main\nArchitectures: " + list + "\nSigned-By: /key\n"
 		if diff := cmp.Diff(want, a.sources("http://mirror.example/debian", "/key")); diff != "" {
 			t.Error(diff)
@@ -83,7 +83,7 @@ Acquire::https::CaInfo "/etc/ssl/ours.pem";
 	if files, _ := filepath.Glob("/etc/apt/apt.conf.d/*"); len(files) == 0 {
 		t.Skip("this machine has no configuration of apt that could be seen")
 	}
-	a, err := newArchive(t.TempDir(), "trixie", "")
+	a, err := newArchive(t.TempDir(), "trixie", NativeArch, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestFindKernel(t *testing.T) {
 		{"kernel not there", []string{"Package: linux-image-amd64\nVersion: 1\nDepends: linux-image-1-amd64\n"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := findKernel(suite(tc.paragraphs...))
+			got, err := findKernel(NativeArch, suite(tc.paragraphs...))
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(kernelPackages{})); diff != "" {
 				t.Error(diff)
 			}

@@ -19,7 +19,7 @@ import (
 
 // goBuild builds static programs of this repository into a directory of the cache that only this checkout uses. It calls use
 // with the directory before another process can build there.
-func goBuild(ctx context.Context, name string, use func(dir string) error, packages ...string) error {
+func goBuild(ctx context.Context, a *architecture, name string, use func(dir string) error, packages ...string) error {
 	root, err := repository()
 	if err != nil {
 		return err
@@ -29,6 +29,9 @@ func goBuild(ctx context.Context, name string, use func(dir string) error, packa
 		return err
 	}
 	dir := filepath.Join(cache, "build", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:12], name)
+	if !a.native() {
+		dir += "-" + a.debian
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func goBuild(ctx context.Context, name string, use func(dir string) error, packa
 	cmd.Dir = root
 	// Clear the user's flags: with -race, for example, the program would need libraries that a guest's first program does not
 	// have.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH=amd64")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH="+a.debian)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -53,8 +56,8 @@ func goBuild(ctx context.Context, name string, use func(dir string) error, packa
 }
 
 // agentProgram returns the program that is process 1 in the guests.
-func agentProgram(ctx context.Context) (program []byte, err error) {
-	err = goBuild(ctx, "agent", func(dir string) (err error) {
+func agentProgram(ctx context.Context, a *architecture) (program []byte, err error) {
+	err = goBuild(ctx, a, "agent", func(dir string) (err error) {
 		program, err = os.ReadFile(filepath.Join(dir, "guest"))
 		return err
 	}, "./internal/lab/guest")
@@ -64,9 +67,18 @@ func agentProgram(ctx context.Context) (program []byte, err error) {
 // Commands builds the commands of this repository, the library of smc_run, and the traffic generator smcflow, and returns their
 // directory.
 func Commands(ctx context.Context) (programs string, err error) {
-	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe", "./tests/ism/scribble")
+	use := func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }
+	err = goBuild(ctx, architectures[0], "commands", use, commandPackages...)
 	return programs, err
 }
+
+// foreignCommands does what Commands does for another architecture, without the library of smc_run.
+func foreignCommands(ctx context.Context, a *architecture) (programs string, err error) {
+	err = goBuild(ctx, a, "commands", func(dir string) error { programs = dir; return nil }, commandPackages...)
+	return programs, err
+}
+
+var commandPackages = []string{"./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe", "./tests/ism/scribble"}
 
 // buildLibrary builds the library that smc_run preloads.
 func buildLibrary(ctx context.Context, dir string) error {

@@ -65,7 +65,7 @@ func provisionRoot(ctx context.Context, series string, progress func(string)) (*
 		return nil, nil, err
 	}
 	open := func() (packageSource, error) {
-		a, err := newArchive(filepath.Join(cache, "apt", "build-"+known.suite), known.suite, "")
+		a, err := newArchive(filepath.Join(cache, "apt", "build-"+known.suite), known.suite, NativeArch, "")
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +91,8 @@ func provisionRoot(ctx context.Context, series string, progress func(string)) (*
 // rootName names the build root for k. The name changes if k or the list of packages changes.
 func rootName(k *Kernel) string {
 	packages := buildPackages
-	if k.cross() {
-		packages = modulePackages
+	if a := k.arch(); !a.native() {
+		packages = crossPackages(a)
 	}
 	return fmt.Sprintf("%s_%s_%s", k.Release, strings.ReplaceAll(k.Package, "/", "_"), recipe(packages))
 }
@@ -112,17 +112,26 @@ func openRoot(k *Kernel, dir string) *buildRoot {
 func obtainRoot(
 	ctx context.Context, k *Kernel, dir string, open func() (packageSource, error), progress func(string),
 ) (*buildRoot, error) {
+	return obtainRootBy(ctx, k, dir, progress, func(final string) error {
+		src, err := open()
+		if err != nil {
+			return err
+		}
+		return makeRoot(ctx, src, k, final, progress)
+	})
+}
+
+// obtainRootBy opens the build root for k below dir. If there is none, it calls bring to make it in the directory final.
+func obtainRootBy(
+	ctx context.Context, k *Kernel, dir string, progress func(string), bring func(final string) error,
+) (*buildRoot, error) {
 	r := openRoot(k, dir)
 	have := func() (*buildRoot, error) {
 		_, err := os.Stat(r.dir)
 		return r, err
 	}
 	return obtainBy(ctx, dir, have, false, progress, func() error {
-		src, err := open()
-		if err != nil {
-			return err
-		}
-		if err := makeRoot(ctx, src, k, r.dir, progress); err != nil {
+		if err := bring(r.dir); err != nil {
 			return err
 		}
 		return pruneRoots(dir, filepath.Base(r.dir))

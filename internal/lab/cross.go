@@ -9,26 +9,14 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// CrossArch is an architecture that modules are compiled for, and not run on: the one that has ISM devices.
-const CrossArch = "s390x"
-
-// crossTriplet is the prefix of the compiler's packages.
-const crossTriplet = "s390x-linux-gnu"
-
-// crossFlags make Kbuild use the cross compiler. Debian's kernels lack the driver of ISM. The modules are compiled against
-// its interface all the same, so modpost must go on where a function of the driver is missing.
-var crossFlags = []string{
-	"ARCH=s390", "CROSS_COMPILE=" + crossTriplet + "-", "KBUILD_MODPOST_WARN=1",
-	// The headers test these options to choose a compiler.
-	"DEB_HOST_ARCH=" + CrossArch, "DEB_HOST_GNU_TYPE=" + crossTriplet,
-}
+// ismArch is the architecture that has ISM devices.
+const ismArch = "s390x"
 
 // ismDriver describes how modules use a kernel's ISM driver.
 type ismDriver struct {
@@ -36,81 +24,117 @@ type ismDriver struct {
 	register string // the function that we call first
 }
 
-// cross reports whether modules for this kernel need a cross compiler. The cache has only headers of such a kernel.
-func (k *Kernel) cross() bool { return strings.HasSuffix(k.Release, "-"+CrossArch) }
+// crossFlags make Kbuild use the cross compiler of an architecture.
+func crossFlags(a *architecture) []string {
+	return []string{
+		"ARCH=" + a.kbuild, "CROSS_COMPILE=" + a.triplet + "-",
+		// The headers test these options to choose a compiler.
+		"DEB_HOST_ARCH=" + a.debian, "DEB_HOST_GNU_TYPE=" + a.triplet,
+	}
+}
 
 // moduleFlags are the arguments of make for modules of this kernel.
 func (k *Kernel) moduleFlags() []string {
 	flags := slices.Clone(moduleFlags)
-	if !k.cross() {
-		return flags
-	}
-	flags = append(flags, crossFlags...)
-	if s, _ := findSeries(k.Series); s.ism.config != "" {
-		flags = append(flags, s.ism.config)
+	if a := k.arch(); !a.native() {
+		flags = append(flags, crossFlags(a)...)
 	}
 	return flags
 }
 
-// CrossModules compiles the modules of kernel/ for CrossArch as BuildModules does for amd64, including the client of the ISM
-// driver. Nothing runs them.
-func CrossModules(ctx context.Context, series string, progress func(string)) (string, error) {
-	k, r, err := provisionCross(ctx, series, progress)
+// ismOf returns the driver of ISM that modules for k can use, and whether k has it.
+func ismOf(k *Kernel) (driver ismDriver, has bool, err error) {
+	s, _ := findSeries(k.Series)
+	if k.arch().name != ismArch || s.ism.config == "" {
+		return ismDriver{}, false, nil
+	}
+	option, _, _ := strings.Cut(s.ism.config, "=")
+	value, err := k.Config(option)
+	return s.ism, value != "", err
+}
+
+// CrossModules compiles the modules of kernel/ for the kernel of another architecture as BuildModules does for NativeArch. If the
+// architecture has ISM devices and the kernel lacks their driver, it also compiles the client of the driver, into a directory
+// beside the modules: no kernel loads these.
+func CrossModules(ctx context.Context, arch, series string, progress func(string)) (string, error) {
+	k, r, err := provisionCross(ctx, arch, series, progress)
 	if err != nil {
 		return "", err
 	}
-	return buildFor(ctx, k, r, putCross, progress)
+	ism, has, err := ismOf(k)
+	if err != nil {
+		return "", err
+	}
+	if ism.config != "" && !has {
+		without := moduleBuild{
+			variant: "-ism", put: putISM(ism.register),
+			// modpost must go on where a function of the driver is missing.
+			flags: append(k.moduleFlags(), ism.config, "KBUILD_MODPOST_WARN=1"),
+		}
+		if _, err := without.build(ctx, k, r, progress); err != nil {
+			return "", err
+		}
+	}
+	loaded := moduleBuild{flags: k.moduleFlags(), put: publish}
+	if has {
+		loaded.put = func(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error {
+			return errors.Join(checkISM(filepath.Join(work, "smc.ko"), ism.register), publish(ctx, k, r, work, dir, stamp))
+		}
+	}
+	return loaded.build(ctx, k, r, progress)
 }
 
-// provisionCross returns a build root for the modules, and the kernel of its headers. A root in the cache is kept, even if the
-// cache or the archive has other kernels.
-func provisionCross(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
+// CheckCrossModules does what CheckModules does for another architecture.
+func CheckCrossModules(ctx context.Context, arch, series string, progress func(string)) error {
+	k, r, err := provisionCross(ctx, arch, series, progress)
+	if err != nil {
+		return err
+	}
+	return checkSources(ctx, k, r, progress)
+}
+
+// provisionCross returns the kernel of a series for another architecture, together with a build root for it. If the archive has
+// moved to a newer kernel, and has only the headers of that, that kernel replaces the one cached.
+func provisionCross(ctx context.Context, arch, series string, progress func(string)) (*Kernel, *buildRoot, error) {
 	known, ok := findSeries(series)
 	if !ok {
-		return nil, nil, fmt.Errorf("no %s headers for kernel series %q", CrossArch, series)
+		return nil, nil, fmt.Errorf("no headers for kernel series %q", series)
 	}
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, nil, err
 	}
-	dir := filepath.Join(cache, "buildroot", series+"-"+CrossArch)
-	have := func() (*Kernel, error) { return openCross(series, dir) }
-	k, err := obtainBy(ctx, dir, have, false, progress, func() error {
-		a, err := newArchive(filepath.Join(cache, "apt", "build-"+known.suite+"-"+CrossArch), known.suite, CrossArch)
+	for _, update := range []bool{false, true} {
+		k, err := ProvisionArch(ctx, arch, series, update, progress)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		progress("reading the package lists of Debian " + known.suite + " for " + CrossArch)
-		if err := a.update(ctx); err != nil {
-			return err
+		a := k.arch()
+		open := func() (crossSource, error) {
+			src, err := newArchive(filepath.Join(cache, "apt", "build-"+known.suite+"-"+a.debian), known.suite, NativeArch, a.debian)
+			if err != nil {
+				return nil, err
+			}
+			progress("reading the package lists of Debian " + known.suite + " for " + NativeArch + " and " + a.debian)
+			return src, src.update(ctx)
 		}
-		return makeCross(ctx, a, series, dir, progress)
-	})
-	if err != nil {
-		return nil, nil, &UnavailableError{fmt.Errorf("build root for kernel %s on %s: %w", series, CrossArch, err)}
+		r, err := obtainCross(ctx, k, filepath.Join(cache, "buildroot", series+a.suffix()), open, progress)
+		switch {
+		case err == nil:
+			return k, r, nil
+		case update || !errors.Is(err, errNoHeaders):
+			return nil, nil, &UnavailableError{fmt.Errorf("build root for kernel %s: %w", k.Release, err)}
+		}
 	}
-	return k, openRoot(k, dir), nil
+	panic("not reached")
 }
 
-// UnavailableError means that the archive lacks something that compiling for CrossArch needs: in sid its packages may be
-// days behind those of amd64.
+// UnavailableError means that the archive lacks something that compiling for another architecture needs: in sid its packages may
+// be days behind those of amd64.
 type UnavailableError struct{ err error }
 
 func (e *UnavailableError) Error() string { return fmt.Sprint(e.err) }
 func (e *UnavailableError) Unwrap() error { return e.err }
-
-// openCross returns the kernel of the build root below dir, which the root's name contains.
-func openCross(series, dir string) (*Kernel, error) {
-	roots, err := filepath.Glob(filepath.Join(dir, "*-"+CrossArch+"_*_"+recipe(modulePackages)))
-	if err != nil {
-		return nil, err
-	}
-	if len(roots) == 0 {
-		return nil, os.ErrNotExist
-	}
-	part := strings.Split(filepath.Base(roots[0]), "_")
-	return &Kernel{Series: series, Release: part[0], Package: part[1]}, nil
-}
 
 // crossSource provides packages of both architectures. Except in tests, it is apt.
 type crossSource interface {
@@ -119,45 +143,51 @@ type crossSource interface {
 	show(ctx context.Context, name string) (*debian, error)
 }
 
-// makeCross makes a build root below dir with the headers of the suite's current kernel for CrossArch, and with tools
-// that run here.
-func makeCross(ctx context.Context, src crossSource, series, dir string, progress func(string)) error {
-	k, wanted, err := findHeaders(func(name string) (*debian, error) { return src.show(ctx, name) })
+// obtainCross opens the build root for k below dir, and makes it first if there is none.
+func obtainCross(
+	ctx context.Context, k *Kernel, dir string, open func() (crossSource, error), progress func(string),
+) (*buildRoot, error) {
+	return obtainRootBy(ctx, k, dir, progress, func(final string) error {
+		src, err := open()
+		if err != nil {
+			return err
+		}
+		return makeCross(ctx, src, k, final, progress)
+	})
+}
+
+// makeCross makes a build root with the headers of k, and with tools that run here, in the directory final.
+func makeCross(ctx context.Context, src crossSource, k *Kernel, final string, progress func(string)) error {
+	wanted, err := findHeaders(k, func(name string) (*debian, error) { return src.show(ctx, name) })
 	if err != nil {
 		return err
 	}
-	k.Series = series
-	packages, err := src.closure(ctx, nil, append(slices.Clone(modulePackages), wanted...)...)
+	packages, err := src.closure(ctx, nil, append(crossPackages(k.arch()), wanted...)...)
 	if err != nil {
 		return err
 	}
 	// Leave out the dependencies: most of them are programs for that architecture.
-	packages = append(packages, "linux-headers-"+k.Release+":"+CrossArch+"="+k.Package)
-	r := openRoot(k, dir)
-	if err := fillRoot(ctx, src, k, packages, r.dir, progress); err != nil {
-		return err
-	}
-	return pruneRoots(dir, filepath.Base(r.dir))
+	packages = append(packages, "linux-headers-"+k.Release+":"+k.arch().debian+"="+k.Package)
+	return fillRoot(ctx, src, k, packages, final, progress)
+}
+
+// crossPackages are needed to build modules and C programs for an architecture, besides headers and a compiler.
+func crossPackages(a *architecture) []string {
+	return append(slices.Clone(modulePackages), "sparse", "libc6-dev-"+a.debian+"-cross")
 }
 
 // compiler matches the name of a compiler in the dependencies of a package.
 var compiler = regexp.MustCompile(`\bgcc-\d+`)
 
-// findHeaders follows the metapackage for the headers of the newest kernel for CrossArch. It returns the kernel and the
-// packages that its headers need here.
-func findHeaders(show func(name string) (*debian, error)) (k *Kernel, wanted []string, err error) {
+// findHeaders returns the packages that the headers of k need here.
+func findHeaders(k *Kernel, show func(name string) (*debian, error)) (wanted []string, err error) {
 	const prefix = "linux-headers-"
-	meta, err := show(prefix + CrossArch + ":" + CrossArch)
+	headers, err := show(prefix + k.Release + ":" + k.arch().debian)
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("%w: %w", errNoHeaders, err)
 	}
-	i := slices.IndexFunc(meta.depends, func(d string) bool { return strings.HasPrefix(d, prefix) })
-	if i < 0 {
-		return nil, nil, fmt.Errorf("package %s names no headers", meta.name)
-	}
-	headers, err := show(meta.depends[i] + ":" + CrossArch)
-	if err != nil {
-		return nil, nil, err
+	if headers.version != k.Package {
+		return nil, fmt.Errorf("%w: version %s, not %s", errNoHeaders, headers.version, k.Package)
 	}
 	found := false
 	for _, dep := range headers.depends {
@@ -169,27 +199,28 @@ func findHeaders(show func(name string) (*debian, error)) (k *Kernel, wanted []s
 			wanted = append(wanted, dep)
 		case gcc != "" && !found:
 			found = true
-			wanted = append(wanted, gcc+"-"+crossTriplet)
+			wanted = append(wanted, gcc+"-"+k.arch().triplet)
 		}
 	}
 	if !found {
-		return nil, nil, fmt.Errorf("package %s names no compiler", headers.name)
+		return nil, fmt.Errorf("package %s%s names no compiler", prefix, k.Release)
 	}
-	return &Kernel{Release: strings.TrimPrefix(headers.name, prefix), Package: headers.version}, wanted, nil
+	return wanted, nil
 }
 
-// putCross copies the modules built in work to dir. It does not prepare them for guests, because no guest loads them.
-func putCross(_ context.Context, k *Kernel, _ *buildRoot, work, dir, stamp string) error {
-	s, _ := findSeries(k.Series)
-	if err := checkCross(filepath.Join(work, "smc.ko"), s.ism.register); err != nil {
-		return err
+// putISM returns a putter of modules that no kernel loads, and which must call the function register of a driver.
+func putISM(register string) putter {
+	return func(_ context.Context, _ *Kernel, _ *buildRoot, work, dir, stamp string) error {
+		if err := checkISM(filepath.Join(work, "smc.ko"), register); err != nil {
+			return err
+		}
+		return errors.Join(copyModules(work, dir), replace(filepath.Join(dir, stampFile), []byte(stamp)))
 	}
-	return errors.Join(copyModules(work, dir), replace(filepath.Join(dir, stampFile), []byte(stamp)))
 }
 
-// checkCross fails unless a module is for CrossArch and calls the function register. The purpose of the build is to compile
-// that call, and a mistake in Kbuild would silently leave it out.
-func checkCross(module, register string) error {
+// checkISM fails unless a module is for ismArch and calls the function register. A mistake in Kbuild would silently leave out the
+// client of the driver.
+func checkISM(module, register string) error {
 	f, err := elf.Open(module)
 	if err != nil {
 		return err
@@ -197,9 +228,6 @@ func checkCross(module, register string) error {
 	defer f.Close()
 	if f.Machine != elf.EM_S390 {
 		return fmt.Errorf("%s is for %v", filepath.Base(module), f.Machine)
-	}
-	if register == "" {
-		return nil
 	}
 	symbols, err := f.Symbols()
 	if err != nil {

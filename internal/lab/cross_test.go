@@ -9,6 +9,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,23 +22,19 @@ import (
 // crossLists are short package lists of suites, whose headers name their compiler in different ways.
 var crossLists = map[string][]string{
 	"6.1": {
-		"Package: linux-headers-s390x:s390x\nVersion: 6.1.176-1\nDepends: linux-headers-6.1.0-50-s390x (= 6.1.176-1)\n",
 		"Package: linux-headers-6.1.0-50-s390x:s390x\nVersion: 6.1.176-1\nDepends: linux-headers-6.1.0-50-common (= 6.1.176-1), " +
 			"linux-kbuild-6.1 (>= 6.1.176-1), linux-compiler-gcc-12-s390\n",
 	},
 	"6.12": {
-		"Package: linux-headers-s390x:s390x\nVersion: 6.12.1-1\nDepends: linux-headers-6.12.1+deb13-s390x (= 6.12.1-1)\n",
 		"Package: linux-headers-6.12.1+deb13-s390x:s390x\nVersion: 6.12.1-1\nDepends: linux-base (>= 4.12~), " +
 			"linux-headers-6.12.1+deb13-common (= 6.12.1-1), linux-image-6.12.1+deb13-s390x (= 6.12.1-1) | x, " +
 			"linux-kbuild-6.12.1+deb13, gcc-14\n",
 	},
 	"7.2": {
-		"Package: linux-headers-s390x:s390x\nVersion: 7.2.3-1\nDepends: linux-base-s390x (= 7.2.3-1), linux-headers-7.2.3+deb14-s390x (= 7.2.3-1)\n",
-		"Package: linux-headers-7.2.3+deb14-s390x:s390x\nVersion: 7.2.3-1\nDepends: gcc-16-for-host, linux-base (>= 4.12~), " +
+		"Package: linux-headers-7.2.3+deb14-arm64-16k:arm64\nVersion: 7.2.3-1\nDepends: gcc-16-for-host, linux-base (>= 4.12~), " +
 			"linux-headers-7.2.3+deb14-common (= 7.2.3-1), linux-kbuild-7.2.3+deb14\n",
 	},
-	"no headers":  {"Package: linux-headers-s390x:s390x\nVersion: 1\nDepends: linux-base\n"},
-	"no compiler": {"Package: linux-headers-s390x:s390x\nVersion: 1\nDepends: linux-headers-1-s390x\n", "Package: linux-headers-1-s390x:s390x\nVersion: 1\nDepends: make\n"},
+	"no compiler": {"Package: linux-headers-1-s390x:s390x\nVersion: 1\nDepends: make\n"},
 	"nothing":     nil,
 }
 
@@ -47,7 +44,7 @@ func crossList(name string) func(string) (*debian, error) {
 	return func(name string) (*debian, error) {
 		d, err := show(name)
 		if err == nil {
-			d.name = strings.TrimSuffix(d.name, ":s390x")
+			d.name, _, _ = strings.Cut(d.name, ":")
 		}
 		return d, err
 	}
@@ -55,54 +52,50 @@ func crossList(name string) func(string) (*debian, error) {
 
 func TestFindHeaders(t *testing.T) {
 	for _, tc := range []struct {
-		list string
-		k    *Kernel
-		want []string
+		list    string
+		k       *Kernel
+		want    []string
+		missing bool // the archive lacks the headers, and not something else
 	}{
 		{
-			"6.1",
-			&Kernel{Release: "6.1.0-50-s390x", Package: "6.1.176-1"},
-			[]string{"linux-headers-6.1.0-50-common=6.1.176-1", "linux-kbuild-6.1", "gcc-12-s390x-linux-gnu"},
+			list: "6.1", k: &Kernel{Arch: "s390x", Release: "6.1.0-50-s390x", Package: "6.1.176-1"},
+			want: []string{"linux-headers-6.1.0-50-common=6.1.176-1", "linux-kbuild-6.1", "gcc-12-s390x-linux-gnu"},
 		},
 		{
-			"6.12",
-			&Kernel{Release: "6.12.1+deb13-s390x", Package: "6.12.1-1"},
-			[]string{"linux-headers-6.12.1+deb13-common=6.12.1-1", "linux-kbuild-6.12.1+deb13", "gcc-14-s390x-linux-gnu"},
+			list: "6.12", k: &Kernel{Arch: "s390x", Release: "6.12.1+deb13-s390x", Package: "6.12.1-1"},
+			want: []string{"linux-headers-6.12.1+deb13-common=6.12.1-1", "linux-kbuild-6.12.1+deb13", "gcc-14-s390x-linux-gnu"},
 		},
 		{
-			"7.2",
-			&Kernel{Release: "7.2.3+deb14-s390x", Package: "7.2.3-1"},
-			[]string{"gcc-16-s390x-linux-gnu", "linux-headers-7.2.3+deb14-common=7.2.3-1", "linux-kbuild-7.2.3+deb14"},
+			list: "7.2", k: &Kernel{Arch: "arm64-16k", Release: "7.2.3+deb14-arm64-16k", Package: "7.2.3-1"},
+			want: []string{"gcc-16-aarch64-linux-gnu", "linux-headers-7.2.3+deb14-common=7.2.3-1", "linux-kbuild-7.2.3+deb14"},
 		},
-		{"no headers", nil, nil},
-		{"no compiler", nil, nil},
-		{"nothing", nil, nil},
+		{list: "6.12", k: &Kernel{Arch: "s390x", Release: "6.12.1+deb13-s390x", Package: "6.12.1-2"}, missing: true},
+		{list: "6.12", k: &Kernel{Arch: "s390x", Release: "6.12.0+deb13-s390x", Package: "6.12.0-1"}, missing: true},
+		{list: "no compiler", k: &Kernel{Arch: "s390x", Release: "1-s390x", Package: "1"}},
+		{list: "nothing", k: &Kernel{Arch: "s390x", Release: "1-s390x", Package: "1"}, missing: true},
 	} {
-		k, wanted, err := findHeaders(crossList(tc.list))
-		if diff := cmp.Diff(tc.k, k); diff != "" {
-			t.Errorf("%s: %s", tc.list, diff)
-		}
+		wanted, err := findHeaders(tc.k, crossList(tc.list))
 		if diff := cmp.Diff(tc.want, wanted); diff != "" {
-			t.Errorf("%s: %s", tc.list, diff)
+			t.Errorf("%s for %s: %s", tc.list, tc.k.Release, diff)
 		}
-		if (err == nil) != (tc.k != nil) {
-			t.Errorf("%s: error %v", tc.list, err)
+		if (err == nil) != (tc.want != nil) || errors.Is(err, errNoHeaders) != tc.missing {
+			t.Errorf("%s for %s: error %v", tc.list, tc.k.Release, err)
 		}
 	}
 }
 
-// crossPackages is an archive with headers.
-type crossPackages struct {
+// fakeCross is an archive with headers.
+type fakeCross struct {
 	*fakePackages
 	list    string
 	fetched []string
 }
 
-func (c *crossPackages) show(_ context.Context, name string) (*debian, error) {
+func (c *fakeCross) show(_ context.Context, name string) (*debian, error) {
 	return crossList(c.list)(name)
 }
 
-func (c *crossPackages) fetchAll(ctx context.Context, packages []string, dir string, progress func(string)) ([]string, error) {
+func (c *fakeCross) fetchAll(ctx context.Context, packages []string, dir string, progress func(string)) ([]string, error) {
 	c.fetched = packages
 	return c.fakePackages.fetchAll(ctx, slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
 		return strings.HasPrefix(p, "linux-headers-")
@@ -112,20 +105,16 @@ func (c *crossPackages) fetchAll(ctx context.Context, packages []string, dir str
 func TestCrossRoot(t *testing.T) {
 	_, fake, _ := rooter(t)
 	dir := filepath.Join(t.TempDir(), "6.12-s390x")
-	mkdir(filepath.Join(dir, "6.12.0+deb13-s390x_6.12.0-1_01234567"))
-	if k, err := openCross("6.12", dir); err == nil {
-		t.Errorf("a root of other packages is taken for %+v", k)
-	}
 	fake.packages = map[string]map[string]string{"tree": {"usr/src/linux-headers-6.12.1+deb13-s390x/Makefile": "all:\n"}}
-	src := &crossPackages{fakePackages: fake, list: "6.12"}
-	if err := makeCross(t.Context(), src, "6.12", dir, func(s string) { t.Log(s) }); err != nil {
+	src := &fakeCross{fakePackages: fake, list: "6.12"}
+	k := &Kernel{Series: "6.12", Arch: "s390x", Release: "6.12.1+deb13-s390x", Package: "6.12.1-1"}
+	get := func() (*buildRoot, error) {
+		return obtainCross(t.Context(), k, dir, func() (crossSource, error) { return src, nil }, func(s string) { t.Log(s) })
+	}
+	r, err := get()
+	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := openCross("6.12", dir)
-	if diff := cmp.Diff(&Kernel{Series: "6.12", Release: "6.12.1+deb13-s390x", Package: "6.12.1-1"}, k); diff != "" || err != nil {
-		t.Fatal(diff, err)
-	}
-	r := openRoot(k, dir)
 	if _, err := os.Stat(filepath.Join(r.dir, r.headers, "Makefile")); err != nil {
 		t.Error(err)
 	}
@@ -136,31 +125,56 @@ func TestCrossRoot(t *testing.T) {
 	if diff := cmp.Diff([]string{"tree", "linux-headers-6.12.1+deb13-s390x:s390x=6.12.1-1"}, src.fetched); diff != "" {
 		t.Error(diff)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 || left[0] != r.dir {
-		t.Errorf("left in the cache: %v, %v", left, err)
+	// The second call does not access the archive.
+	src.err = errors.New("no network")
+	if again, err := get(); err != nil || again.dir != r.dir {
+		t.Errorf("second time: %+v, %v", again, err)
+	}
+	// A kernel that the archive no longer has headers for.
+	k.Package = "6.12.0-1"
+	if _, err := get(); !errors.Is(err, errNoHeaders) {
+		t.Errorf("without headers: %v", err)
 	}
 }
 
 func TestModuleFlags(t *testing.T) {
-	for _, tc := range []struct {
-		series, release string
-		has, hasNot     []string
-	}{
-		{"6.12", "6.12.1+deb13-amd64", []string{"W=1", "SMC_WERROR=y"}, []string{"ARCH=s390", "CONFIG_ISM=m", "KBUILD_MODPOST_WARN=1"}},
-		{"6.1", "6.1.0-50-s390x", []string{"W=1", "SMC_WERROR=y", "ARCH=s390"}, []string{"CONFIG_ISM=m", "CONFIG_DIBS=m"}},
-		{"6.12", "6.12.1+deb13-s390x", []string{"W=1", "SMC_WERROR=y", "ARCH=s390", "CONFIG_ISM=m"}, []string{"CONFIG_DIBS=m"}},
-		{"7.2", "7.2.3+deb14-s390x", []string{"W=1", "SMC_WERROR=y", "ARCH=s390", "CONFIG_DIBS=m"}, []string{"CONFIG_ISM=m"}},
+	for arch, want := range map[string][]string{
+		"amd64":     nil,
+		"s390x":     {"ARCH=s390", "CROSS_COMPILE=s390x-linux-gnu-"},
+		"arm64":     {"ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"},
+		"arm64-16k": {"ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"},
 	} {
-		flags := (&Kernel{Series: tc.series, Release: tc.release}).moduleFlags()
-		for _, f := range tc.has {
+		flags := (&Kernel{Series: "7.2", Arch: arch}).moduleFlags()
+		for _, f := range append([]string{"W=1", "SMC_WERROR=y"}, want...) {
 			if !slices.Contains(flags, f) {
-				t.Errorf("%s: no %s in %q", tc.release, f, flags)
+				t.Errorf("%s: no %s in %q", arch, f, flags)
 			}
 		}
-		for _, f := range tc.hasNot {
-			if slices.Contains(flags, f) {
-				t.Errorf("%s: %s in %q", tc.release, f, flags)
-			}
+		if crosses := strings.Contains(strings.Join(flags, " "), "ARCH="); crosses != (want != nil) {
+			t.Errorf("%s: %q", arch, flags)
+		}
+	}
+}
+
+// TestISMDriver checks for which kernels the client of the ISM driver is part of the modules that are loaded.
+func TestISMDriver(t *testing.T) {
+	for _, tc := range []struct {
+		arch, series, config string
+		register             string
+		has                  bool
+	}{
+		{"s390x", "6.12", "CONFIG_ISM=m\n", "ism_register_client", true},
+		{"s390x", "7.2", "CONFIG_ISM=m\n# CONFIG_DIBS is not set\n", "dibs_register_client", false},
+		{"s390x", "7.2", "CONFIG_DIBS=m\n", "dibs_register_client", true},
+		{"s390x", "6.1", "CONFIG_ISM=m\n", "", false},
+		{"arm64", "7.2", "CONFIG_DIBS=m\n", "", false},
+		{"", "6.12", "", "", false},
+	} {
+		dir := write(t, map[string]string{"config": tc.config})
+		k := &Kernel{Arch: tc.arch, Series: tc.series, Image: filepath.Join(dir, "image")}
+		driver, has, err := ismOf(k)
+		if err != nil || driver.register != tc.register || has != tc.has {
+			t.Errorf("%s %s with %q: %+v, %v, %v", tc.arch, tc.series, tc.config, driver, has, err)
 		}
 	}
 }
@@ -189,19 +203,18 @@ func object(t *testing.T, machine elf.Machine, symbol string, section elf.Sectio
 	return filepath.Join(write(t, map[string]string{"smc.ko": b.String()}), "smc.ko")
 }
 
-func TestCheckCross(t *testing.T) {
+func TestCheckISM(t *testing.T) {
 	const register = "ism_register_client"
 	for _, tc := range []struct {
 		name, module, register, says string
 	}{
 		{"as it should be", object(t, elf.EM_S390, register, elf.SHN_UNDEF), register, ""},
-		{"there is no driver", object(t, elf.EM_S390, "printk", elf.SHN_UNDEF), "", ""},
 		{"left out", object(t, elf.EM_S390, "printk", elf.SHN_UNDEF), register, "does not call " + register},
 		{"a namesake", object(t, elf.EM_S390, register, elf.SHN_ABS), register, "does not call " + register},
 		{"of this machine", object(t, elf.EM_X86_64, register, elf.SHN_UNDEF), register, "smc.ko is for EM_X86_64"},
 		{"missing", "/nowhere/smc.ko", register, "no such file"},
 	} {
-		err := checkCross(tc.module, tc.register)
+		err := checkISM(tc.module, tc.register)
 		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
 		}

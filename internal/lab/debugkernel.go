@@ -32,7 +32,7 @@ func (k *Kernel) adapter() string {
 	if k.Debug() {
 		return "e1000"
 	}
-	return "virtio-net-pci"
+	return "virtio-net-" + k.arch().bus
 }
 
 // debugKey distinguishes debug kernels that were built in different ways.
@@ -90,7 +90,7 @@ func provisionDebug(ctx context.Context, dir string, progress func(string)) erro
 		return err
 	}
 	newest, _ := findSeries(Newest())
-	src, err := newArchive(filepath.Join(cache, "apt", "build-"+newest.suite), newest.suite, "")
+	src, err := newArchive(filepath.Join(cache, "apt", "build-"+newest.suite), newest.suite, NativeArch, "")
 	if err != nil {
 		return err
 	}

@@ -15,18 +15,8 @@ import (
 	"strings"
 )
 
-// emulator is the program that runs guests.
-const emulator = "qemu-system-x86_64"
-
-// QEMU before 8.1 may go on executing a page's old translation while another processor writes to that page. Kernels patch
-// themselves all the time, by way of a breakpoint. Guests with two processors then die of an "Oops: int3": in one of about a
-// hundred boots, and within seconds where something toggles static keys.
-const goodMajor, goodMinor = 8, 1
-
-// The suite with a newer QEMU, which runs with the libraries of the machine's own QEMU, and the packages to take from it.
+// The suite with a newer QEMU, which runs with the libraries of the machine's own QEMU.
 const emulatorSuite = "bookworm-backports"
-
-var emulatorPackages = []string{"qemu-system-x86", "qemu-system-data", "seabios"}
 
 // qemu is the command line of the emulator.
 type qemu struct {
@@ -34,54 +24,72 @@ type qemu struct {
 	args []string // before all others
 }
 
-// findEmulator returns this machine's emulator if it is reliable. Otherwise it returns one from the cache, and downloads it
-// first if necessary. If that fails, it returns this machine's emulator after all.
-func findEmulator(ctx context.Context, progress func(string)) (*qemu, error) {
-	path, err := exec.LookPath(emulator)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not installed: run 'apt-get install qemu-system-x86'", emulator)
-	}
-	own := &qemu{path: path}
-	version, err := own.version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// Accelerators other than tcg do not translate code, so the fault cannot occur.
-	if accelerator() != "tcg" || newEnough(version) {
+// findEmulator returns this machine's emulator for an architecture if it is reliable. Otherwise it returns one from the cache, and
+// downloads it first if necessary. If that fails, it returns this machine's emulator for its own architecture after all.
+func findEmulator(ctx context.Context, a *architecture, progress func(string)) (*qemu, error) {
+	own, version, err := a.installed(ctx)
+	switch {
+	case err == nil && (a.newEnough(version) || a.native() && accelerator() != "tcg"):
+		// Accelerators other than tcg do not translate code, so the fault cannot occur.
 		return own, nil
-	}
-	cache, err := CacheDir()
-	if err != nil {
+	case err != nil && a.native():
 		return nil, err
 	}
-	dir := filepath.Join(cache, "qemu")
-	have := func() (*qemu, error) { return openEmulator(filepath.Join(dir, emulatorSuite)) }
-	better, err := obtainBy(ctx, dir, have, false, progress, func() error {
-		a, err := newArchive(filepath.Join(cache, "apt", emulatorSuite), emulatorSuite, "")
-		if err != nil {
-			return err
-		}
-		progress("reading the package lists of Debian " + emulatorSuite + ": QEMU " + version + " is older than 8.1")
-		if err := a.update(ctx); err != nil {
-			return err
-		}
-		return unpackEmulator(ctx, a.fetch, filepath.Join(dir, emulatorSuite), progress)
-	})
-	if ctx.Err() != nil {
+	better, err := cachedEmulator(ctx, a, progress)
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if err != nil {
+	case err != nil && !a.native():
+		return nil, fmt.Errorf("%s %d.%d or newer, to emulate %s: %w", a.emulator, a.goodMajor, a.goodMinor, a.name, err)
+	case err != nil:
 		progress(fmt.Sprintf("QEMU %s has to do, with which guests die at times of an int3: %v", version, err))
 		return own, nil
 	}
 	return better, nil
 }
 
-// openEmulator returns the emulator that was unpacked into dir.
-func openEmulator(dir string) (*qemu, error) {
+// installed returns the emulator that is installed on this machine, and its version.
+func (a *architecture) installed(ctx context.Context) (*qemu, string, error) {
+	path, err := exec.LookPath(a.emulator)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s is not installed: run 'apt-get install %s'", a.emulator, a.packages[0])
+	}
+	q := &qemu{path: path}
+	version, err := q.version(ctx)
+	return q, version, err
+}
+
+// cachedEmulator returns the emulator in the cache. It downloads it first if the cache has none.
+func cachedEmulator(ctx context.Context, a *architecture, progress func(string)) (*qemu, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	// Architectures that differ in their kernels share an emulator.
+	name := emulatorSuite
+	if !a.native() {
+		name += "-" + a.debian
+	}
+	dir := filepath.Join(cache, "qemu")
+	have := func() (*qemu, error) { return openEmulator(a, filepath.Join(dir, name)) }
+	return obtainBy(ctx, dir, have, false, progress, func() error {
+		src, err := newArchive(filepath.Join(cache, "apt", emulatorSuite), emulatorSuite, NativeArch, "")
+		if err != nil {
+			return err
+		}
+		progress(fmt.Sprintf("reading the package lists of Debian %s, for %s %d.%d or newer", emulatorSuite, a.emulator, a.goodMajor, a.goodMinor))
+		if err := src.update(ctx); err != nil {
+			return err
+		}
+		return unpackEmulator(ctx, a, src.fetch, filepath.Join(dir, name), progress)
+	})
+}
+
+// openEmulator returns the emulator for an architecture that was unpacked into dir.
+func openEmulator(a *architecture, dir string) (*qemu, error) {
 	share := filepath.Join(dir, "usr/share")
 	q := &qemu{
-		path: filepath.Join(dir, "usr/bin", emulator),
+		path: filepath.Join(dir, "usr/bin", a.emulator),
 		args: []string{"-L", filepath.Join(share, "qemu"), "-L", filepath.Join(share, "seabios")},
 	}
 	_, err := os.Stat(q.path)
@@ -89,12 +97,12 @@ func openEmulator(dir string) (*qemu, error) {
 }
 
 // unpackEmulator makes the directory final from packages, if the emulator in them runs here.
-func unpackEmulator(ctx context.Context, fetch fetcher, final string, progress func(string)) error {
+func unpackEmulator(ctx context.Context, a *architecture, fetch fetcher, final string, progress func(string)) error {
 	downloads, unpacked := filepath.Join(filepath.Dir(final), "download"), filepath.Join(filepath.Dir(final), "unpack")
-	if err := extract(ctx, fetch, emulatorPackages, downloads, unpacked, progress); err != nil {
+	if err := extract(ctx, fetch, a.packages, downloads, unpacked, progress); err != nil {
 		return err
 	}
-	q, err := openEmulator(unpacked)
+	q, err := openEmulator(a, unpacked)
 	if err != nil {
 		return err
 	}
@@ -122,10 +130,10 @@ func (q *qemu) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// newEnough reports whether an emulator of this version can run several processors reliably.
-func newEnough(version string) bool {
+// newEnough reports whether an emulator of this version runs guests of the architecture reliably.
+func (a *architecture) newEnough(version string) bool {
 	part := strings.Split(version, ".")
 	major, _ := strconv.Atoi(part[0])
 	minor, _ := strconv.Atoi(part[1])
-	return major > goodMajor || major == goodMajor && minor >= goodMinor
+	return major > a.goodMajor || major == a.goodMajor && minor >= a.goodMinor
 }

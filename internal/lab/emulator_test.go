@@ -14,7 +14,7 @@ import (
 )
 
 // fakeEmulator makes a program that prints a version of QEMU, or fails if the version is empty.
-func fakeEmulator(t *testing.T, dir, version string) {
+func fakeEmulator(t *testing.T, a *architecture, dir, version string) {
 	t.Helper()
 	script := "#!/bin/sh\nexit 1\n"
 	if version != "" {
@@ -23,38 +23,58 @@ func fakeEmulator(t *testing.T, dir, version string) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, emulator), []byte(script), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, a.emulator), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestFindEmulator(t *testing.T) {
 	for _, c := range []struct {
-		name, accel, own, cached string
-		want                     string // which one is chosen: own, cached
+		name, arch, accel, own, cached string
+		want                           string // which one is chosen: own, cached; or a part of the error
 	}{
-		{"new", "", "10.0.2", "11.0.0", "own"},
-		{"just new enough", "", "8.1.0", "11.0.0", "own"},
-		{"old", "", "8.0.5", "11.0.0", "cached"},
-		{"old, without a third number", "", "7.2", "11.0.0", "cached"},
-		{"old, not emulating", "kvm", "7.2.22", "11.0.0", "own"},
-		{"old, and no newer one available", "", "7.2.22", "", "own"},
+		{"new", "amd64", "", "10.0.2", "11.0.0", "own"},
+		{"just new enough", "amd64", "", "8.1.0", "11.0.0", "own"},
+		{"old", "amd64", "", "8.0.5", "11.0.0", "cached"},
+		{"old, without a third number", "amd64", "", "7.2", "11.0.0", "cached"},
+		{"old, not emulating", "amd64", "kvm", "7.2.22", "11.0.0", "own"},
+		{"old, and no newer one available", "amd64", "", "7.2.22", "", "own"},
+		{"s390x needs a newer one", "s390x", "", "9.2.0", "11.0.0", "cached"},
+		{"s390x", "s390x", "", "10.0.0", "11.0.0", "own"},
+		{"s390x is emulated here", "s390x", "kvm", "7.2.22", "11.0.0", "cached"},
+		{"old, and no newer one for s390x", "s390x", "", "7.2.22", "", "qemu-system-s390x 10.0 or newer, to emulate s390x"},
+		{"none for arm64", "arm64", "", "none", "11.0.0", "cached"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			a, err := findArch(c.arch)
+			if err != nil {
+				t.Fatal(err)
+			}
 			cache, bin := t.TempDir(), t.TempDir()
 			t.Setenv("SMCKIT_CACHE", cache)
 			t.Setenv("SMCKIT_ACCEL", c.accel)
 			// An archive without packages.
 			t.Setenv("SMCKIT_MIRROR", "file://"+t.TempDir())
-			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-			fakeEmulator(t, bin, c.own)
+			if c.own == "none" {
+				t.Setenv("PATH", bin)
+			} else {
+				t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+				fakeEmulator(t, a, bin, c.own)
+			}
 			if c.cached != "" {
-				fakeEmulator(t, filepath.Join(cache, "qemu", emulatorSuite, "usr/bin"), c.cached)
+				name := emulatorSuite
+				if c.arch != NativeArch {
+					name += "-" + c.arch
+				}
+				fakeEmulator(t, a, filepath.Join(cache, "qemu", name, "usr/bin"), c.cached)
 			}
 			var progress []string
-			q, err := findEmulator(t.Context(), func(s string) { progress = append(progress, s) })
+			q, err := findEmulator(t.Context(), a, func(s string) { progress = append(progress, s) })
 			if err != nil {
-				t.Fatal(err)
+				if !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want %q", err, c.want)
+				}
+				return
 			}
 			if got := map[bool]string{true: "own", false: "cached"}[strings.HasPrefix(q.path, bin)]; got != c.want {
 				t.Errorf("takes the %s one, want %s", got, c.want)
@@ -80,8 +100,8 @@ func TestUnpackEmulator(t *testing.T) {
 			final := filepath.Join(t.TempDir(), "qemu", "suite")
 			fetch := func(ctx context.Context, pkg, dir string, _ func(string)) (string, error) {
 				root := t.TempDir()
-				if pkg == emulatorPackages[0] {
-					fakeEmulator(t, filepath.Join(root, "usr/bin"), c.version)
+				if pkg == architectures[0].packages[0] {
+					fakeEmulator(t, architectures[0], filepath.Join(root, "usr/bin"), c.version)
 				}
 				if err := os.Mkdir(filepath.Join(root, "DEBIAN"), 0o755); err != nil {
 					return "", err
@@ -93,12 +113,12 @@ func TestUnpackEmulator(t *testing.T) {
 				deb := filepath.Join(dir, pkg+".deb")
 				return deb, errors.Join(c.missing, run(ctx, "dpkg-deb", "-b", root, deb))
 			}
-			err := unpackEmulator(t.Context(), fetch, final, func(string) {})
+			err := unpackEmulator(t.Context(), architectures[0], fetch, final, func(string) {})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)
 				}
-				if _, err := openEmulator(final); err == nil {
+				if _, err := openEmulator(architectures[0], final); err == nil {
 					t.Error("it is taken for one all the same")
 				}
 				return
@@ -106,7 +126,7 @@ func TestUnpackEmulator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q, err := openEmulator(final); err != nil || !strings.HasPrefix(q.path, final) {
+			if q, err := openEmulator(architectures[0], final); err != nil || !strings.HasPrefix(q.path, final) {
 				t.Errorf("opened: %v, %v", q, err)
 			}
 		})
@@ -118,11 +138,11 @@ func TestUnpackEmulator(t *testing.T) {
 func TestPatching(t *testing.T) {
 	Need(t)
 	lt := Start(t, Options{CPUs: 2})
-	version, err := lt.qemu.version(t.Context())
+	version, err := lt.Hosts[0].qemu.version(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if accelerator() == "tcg" && !newEnough(version) {
+	if accelerator() == "tcg" && !architectures[0].newEnough(version) {
 		t.Skipf("QEMU %s is known to fail, and no other could be had", version)
 	}
 	lt.Must("a", `f=/proc/sys/kernel/sched_schedstats

@@ -26,6 +26,7 @@ type Host struct {
 	// the kernel that the host runs
 	Kernel *Kernel
 
+	*parts
 	lab     *Lab
 	index   int
 	disk    *os.File // its own, if it has one
@@ -45,7 +46,7 @@ func (h *Host) boot(ctx context.Context) error {
 			}
 		}
 	}
-	initrd, err := initramfs(ctx, h.Kernel, modules, h.lab.agent)
+	initrd, err := initramfs(ctx, h.Kernel, modules, h.agent)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	}
 	hello := make(chan proto.Hello, 1)
 	h.conn = proto.Client(port, func(p proto.Hello) { hello <- p })
-	if h.machine, err = startMachine(h.lab.qemu, s); err != nil {
+	if h.machine, err = startMachine(h.qemu, s); err != nil {
 		return err
 	}
 	limit := Scale(20 * time.Second)
@@ -153,8 +154,14 @@ type Result struct {
 
 // Start starts a program. Its output is complete when Wait returns.
 func (h *Host) Start(cmd Cmd) (*Process, error) {
-	env := append([]string{"PATH=" + h.lab.path()}, cmd.Env...)
+	env := append([]string{"PATH=" + h.path()}, cmd.Env...)
 	return h.open(proto.Request{Op: proto.OpExec, Argv: cmd.Argv, Env: env, Dir: cmd.Dir, TTY: cmd.TTY}, cmd)
+}
+
+// path is the PATH of programs in the guest.
+func (h *Host) path() string {
+	const standard = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	return strings.Join(append(slices.Clone(h.programs), standard), ":")
 }
 
 // Run runs a program to its end. A program that fails is not an error: see Result.Code.

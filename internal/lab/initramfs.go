@@ -21,7 +21,7 @@ import (
 
 // bootModules are the modules that a guest needs before it can read this machine's files. Those built into a kernel are
 // skipped.
-var bootModules = []string{"virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_net", "virtio_rng"}
+var bootModules = []string{"virtio_pci", "virtio_ccw", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_net", "virtio_rng"}
 
 // diskModules are the modules that a guest needs before it can read a disk of its own and communicate with the lab.
 var diskModules = []string{"virtio_pci", "virtio_console", "virtio_blk", "crc32c_generic", "ext4"}

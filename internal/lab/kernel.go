@@ -22,6 +22,8 @@ import (
 type Kernel struct {
 	// Series is the name of the series, for example "6.12".
 	Series string
+	// Arch is the architecture, one of Archs(); empty for NativeArch.
+	Arch string
 	// Release is the output of `uname -r` in a guest.
 	Release string
 	// Package is the version of the distribution's packages.
@@ -51,39 +53,64 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	if progress == nil {
 		progress = func(string) {}
 	}
-	known, ok := findSeries(series)
-	if !ok && series != DebugSeries {
-		return nil, fmt.Errorf("no kernel series %q: choose one of %s", series, strings.Join(AllSeries(), ", "))
+	if series != DebugSeries {
+		return ProvisionArch(ctx, NativeArch, series, update, progress)
 	}
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(cache, "linux", series)
-	var k *Kernel
-	if ok {
-		open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", known.suite), known.suite, "") }
-		k, err = obtain(ctx, series, dir, open, update, progress)
-	} else {
-		k, err = obtainDebug(ctx, dir, update, progress)
-	}
+	k, err := obtainDebug(ctx, filepath.Join(cache, "linux", series), update, progress)
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("kernel %s: %w", series, err)
 	}
 	return k, err
 }
 
+// ProvisionArch does what Provision does, for the kernel of an architecture.
+func ProvisionArch(ctx context.Context, arch, series string, update bool, progress func(string)) (*Kernel, error) {
+	a, err := findArch(arch)
+	if err != nil {
+		return nil, err
+	}
+	known, ok := findSeries(series)
+	if !ok || slices.Contains(a.lacks, series) {
+		return nil, fmt.Errorf("no kernel series %q for %s: choose one of %s", series, a.name, strings.Join(ArchSeries(a.name), ", "))
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(string) {}
+	}
+	open := func() (source, error) {
+		return newArchive(filepath.Join(cache, "apt", known.suite+a.suffix()), known.suite, a.debian, "")
+	}
+	k, err := obtain(ctx, a.name, series, filepath.Join(cache, "linux", series+a.suffix()), open, update, progress)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("kernel %s%s: %w", series, a.suffix(), err)
+	}
+	return k, err
+}
+
 // obtain opens the current kernel below dir, and provisions it first if there is none or update is set.
 func obtain(
-	ctx context.Context, series, dir string, open func() (source, error), update bool, progress func(string),
+	ctx context.Context, arch, series, dir string, open func() (source, error), update bool, progress func(string),
 ) (*Kernel, error) {
-	have := func() (*Kernel, error) { return openKernel(series, dir) }
+	have := func() (*Kernel, error) {
+		k, err := openKernel(series, dir)
+		if err == nil {
+			k.Arch = arch
+		}
+		return k, err
+	}
 	return obtainBy(ctx, dir, have, update, progress, func() error {
 		src, err := open()
 		if err != nil {
 			return err
 		}
-		return provision(ctx, src, dir, progress)
+		return provision(ctx, src, arch, dir, progress)
 	})
 }
 
@@ -146,16 +173,16 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 
 // source provides packages. Except in tests, it is apt.
 type source interface {
-	// resolve names the packages that make up the suite's current kernel.
-	resolve(ctx context.Context, progress func(string)) (*kernelPackages, error)
+	// resolve names the packages that make up the suite's current kernel for an architecture of the lab.
+	resolve(ctx context.Context, arch string, progress func(string)) (*kernelPackages, error)
 	// fetch downloads a package into dir, continuing an earlier attempt, and returns its path.
 	fetch(ctx context.Context, pkg, dir string, progress func(string)) (string, error)
 }
 
 // provision downloads and unpacks the current kernel of src below dir, and makes it the current one with a single
 // rename. A directory with a kernel's name is complete and never changes again.
-func provision(ctx context.Context, src source, dir string, progress func(string)) error {
-	kp, err := src.resolve(ctx, progress)
+func provision(ctx context.Context, src source, arch, dir string, progress func(string)) error {
+	kp, err := src.resolve(ctx, arch, progress)
 	if err != nil {
 		return err
 	}

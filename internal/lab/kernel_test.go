@@ -33,7 +33,7 @@ type fakeSource struct {
 	before  func(pkg string) error // called before each fetch
 }
 
-func (f *fakeSource) resolve(context.Context, func(string)) (*kernelPackages, error) {
+func (f *fakeSource) resolve(context.Context, string, func(string)) (*kernelPackages, error) {
 	return &kernelPackages{release: f.release, version: f.version, packages: []string{"empty", "binary", "modules"}}, nil
 }
 
@@ -98,7 +98,7 @@ func provisioner(t *testing.T) (dir string, src *fakeSource, get func(ctx contex
 	dir = filepath.Join(t.TempDir(), "6.12")
 	src = &fakeSource{t: t, release: "6.12.1-amd64", version: "6.12.1-1"}
 	return dir, src, func(ctx context.Context, update bool) (*Kernel, error) {
-		return obtain(ctx, "6.12", dir, func() (source, error) { return src, nil }, update, func(s string) { t.Log(s) })
+		return obtain(ctx, NativeArch, "6.12", dir, func() (source, error) { return src, nil }, update, func(s string) { t.Log(s) })
 	}
 }
 
@@ -110,7 +110,7 @@ func TestProvision(t *testing.T) {
 	}
 	base := filepath.Join(dir, "6.12.1-amd64_6.12.1-1")
 	want := &Kernel{
-		Series: "6.12", Release: "6.12.1-amd64", Package: "6.12.1-1",
+		Arch: NativeArch, Series: "6.12", Release: "6.12.1-amd64", Package: "6.12.1-1",
 		Image: filepath.Join(base, "image"), Modules: filepath.Join(base, "modules"),
 	}
 	if diff := cmp.Diff(want, k); diff != "" {
@@ -224,13 +224,13 @@ func TestProvisionTwoAtOnce(t *testing.T) {
 	<-entered
 	waiting := make(chan string, 10)
 	go func() {
-		_, err := obtain(t.Context(), "6.12", dir, func() (source, error) { return nil, errors.New("worked twice") }, false,
+		_, err := obtain(t.Context(), NativeArch, "6.12", dir, func() (source, error) { return nil, errors.New("worked twice") }, false,
 			func(s string) { waiting <- s })
 		results <- err
 	}()
 	// The third call is cancelled while it waits.
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := obtain(ctx, "6.12", dir, nil, false, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
+	if _, err := obtain(ctx, NativeArch, "6.12", dir, nil, false, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled while waiting: %v", err)
 	}
 	if s := <-waiting; !strings.Contains(s, "waiting for another process") {

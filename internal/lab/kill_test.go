@@ -48,7 +48,7 @@ func children(pid int) []int {
 func emulators(pids []int) []int {
 	var found []int
 	for _, pid := range pids {
-		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && filepath.Base(exe) == emulator {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && filepath.Base(exe) == architectures[0].emulator {
 			found = append(found, pid)
 		}
 	}

@@ -44,6 +44,10 @@ type Options struct {
 	// Kernel is the series, for example "6.12"; Kernels gives each host its own.
 	Kernel  string
 	Kernels []string
+	// Arch is the architecture of the hosts, one of Archs(), or else NativeArch; Archs gives each host its own. A host of another
+	// architecture than this machine's sees this machine's files below those of a small Debian system for its own.
+	Arch  string
+	Archs []string
 	// Disk is a system that the hosts boot, instead of this machine's files with a kernel of the cache.
 	Disk *Disk
 	// Hosts is the number of guests, named a, b, …; 1 if zero.
@@ -63,7 +67,8 @@ type Options struct {
 	Shares []string
 	// KernelArgs are added to the kernel's command line.
 	KernelArgs string
-	// Programs are directories put in front of the guests' PATH.
+	// Programs are directories put in front of the PATH of guests that run the programs of this machine. If there are any,
+	// other guests have our commands, built for their architecture.
 	Programs []string
 	// Progress is called for each step that takes time; may be nil.
 	Progress func(string)
@@ -78,8 +83,6 @@ type Lab struct {
 
 	options Options
 	fabric  *fabricServer // nil if there is none
-	qemu    *qemu
-	agent   []byte
 	closed  atomic.Bool
 }
 
@@ -92,6 +95,9 @@ func (o *Options) complete() error {
 	}
 	for len(o.Kernels) < o.Hosts {
 		o.Kernels = append(o.Kernels, o.Kernel)
+	}
+	for len(o.Archs) < o.Hosts {
+		o.Archs = append(o.Archs, o.Arch)
 	}
 	if o.Wires == 0 {
 		o.Wires = 1
@@ -120,6 +126,9 @@ func (o *Options) complete() error {
 	if o.Hosts > 26 {
 		return fmt.Errorf("%d hosts: at most 26 have a name", o.Hosts)
 	}
+	if o.Disk != nil && o.Arch != "" {
+		return errors.New("a disk has a system for this machine's architecture: its hosts cannot have another one")
+	}
 	if o.Disk != nil && len(o.Shares) > 0 {
 		return errors.New("hosts that boot from a disk see nothing of this machine: no directory can be shared with them")
 	}
@@ -144,35 +153,17 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	kernels := map[string]*Kernel{}
-	for _, series := range o.Kernels {
-		if o.Disk != nil {
-			kernels[series] = o.Disk.kernel
-		}
-		if kernels[series] == nil {
-			k, err := Provision(ctx, series, false, o.Progress)
-			if err != nil {
-				return nil, err
-			}
-			kernels[series] = k
-		}
-	}
-	agent, err := agentProgram(ctx)
-	if err != nil {
+	l := &Lab{options: o}
+	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
-	q, err := findEmulator(ctx, o.Progress)
-	if err != nil {
-		return nil, err
-	}
-	l := &Lab{options: o, qemu: q, agent: agent}
-	if err := l.boot(ctx, kernels); err != nil {
+	if err := l.boot(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel) error {
+func (l *Lab) boot(ctx context.Context) error {
 	for range l.options.Wires {
 		w, err := newWire(l.options.Hosts)
 		if err != nil {
@@ -187,9 +178,7 @@ func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel) error {
 		}
 	}
 	group, gctx := errgroup.WithContext(ctx)
-	for i, series := range l.options.Kernels[:l.options.Hosts] {
-		h := &Host{Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i}
-		l.Hosts = append(l.Hosts, h)
+	for _, h := range l.Hosts {
 		group.Go(func() error { return h.boot(gctx) })
 	}
 	return group.Wait()
@@ -203,12 +192,6 @@ func (l *Lab) Host(name string) *Host {
 		}
 	}
 	return nil
-}
-
-// path is the PATH of programs in the guests.
-func (l *Lab) path() string {
-	const standard = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	return strings.Join(append(l.options.Programs, standard), ":")
 }
 
 // Close kills all guests. It may be called twice.

@@ -76,9 +76,9 @@ func (s sources) names() []string {
 }
 
 // stamp identifies these sources, built for k.
-func (s sources) stamp(k *Kernel) string {
+func (s sources) stamp(k *Kernel, flags []string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%q\x00", rootName(k), k.moduleFlags())
+	fmt.Fprintf(h, "%s\x00%q\x00", rootName(k), flags)
 	for _, name := range s.names() {
 		fmt.Fprintf(h, "%s\x00%d\x00%s", name, len(s[name]), s[name])
 	}
@@ -104,17 +104,20 @@ func (k *Kernel) checkOurs() error {
 func (k *Kernel) checkBuilt(dir, source string) error {
 	have, err := os.ReadFile(filepath.Join(dir, stampFile))
 	if err != nil {
-		return fmt.Errorf("no AF_SMC module built here for kernel %s: run 'make modules'", k.Release)
+		return fmt.Errorf("no AF_SMC module built here for kernel %s: run '%s'", k.Release, k.makeModules())
 	}
 	src, err := readSources(source)
 	if err != nil {
 		return err
 	}
-	if string(have) != src.stamp(k) {
-		return fmt.Errorf("the AF_SMC module built for kernel %s is not of these sources: run 'make modules'", k.Release)
+	if string(have) != src.stamp(k, k.moduleFlags()) {
+		return fmt.Errorf("the AF_SMC module built for kernel %s is not of these sources: run '%s'", k.Release, k.makeModules())
 	}
 	return nil
 }
+
+// makeModules is the command line that builds the modules for k.
+func (k *Kernel) makeModules() string { return "make modules" + k.arch().suffix() }
 
 // BuildModules builds the modules of kernel/ for the kernel of a series, with warnings as errors, unless that has been
 // done with these sources. They are then in the returned directory, build/kernel/<release> of the repository.
@@ -123,26 +126,35 @@ func BuildModules(ctx context.Context, series string, progress func(string)) (st
 	if err != nil {
 		return "", err
 	}
-	return buildFor(ctx, k, r, publish, progress)
+	return moduleBuild{flags: k.moduleFlags(), put: publish}.build(ctx, k, r, progress)
 }
 
-// buildFor builds the modules for k, unless that has been done with these sources, and has put bring them to where they
-// belong.
-func buildFor(ctx context.Context, k *Kernel, r *buildRoot, put putter, progress func(string)) (string, error) {
+// moduleBuild is a way to build the modules for a kernel.
+type moduleBuild struct {
+	variant string   // the end of the names of its directories
+	flags   []string // the arguments of make
+	put     putter   // brings the modules to where they belong
+}
+
+// build builds the modules for k, unless that has been done with these sources.
+func (b moduleBuild) build(ctx context.Context, k *Kernel, r *buildRoot, progress func(string)) (string, error) {
 	dir, source, err := moduleDir(k)
 	if err != nil {
 		return "", err
 	}
-	err = inWorkDir(ctx, k, source, progress, func(work string, src sources) error {
-		if have, err := os.ReadFile(filepath.Join(dir, stampFile)); err == nil && string(have) == src.stamp(k) {
-			progress(k.Release + ": the modules are up to date")
+	dir += b.variant
+	name := k.Release + b.variant
+	err = inWorkDir(ctx, k, b.variant, source, progress, func(work string, src sources) error {
+		stamp := src.stamp(k, b.flags)
+		if have, err := os.ReadFile(filepath.Join(dir, stampFile)); err == nil && string(have) == stamp {
+			progress(name + ": the modules are up to date")
 			return nil
 		}
-		progress(k.Release + ": building the modules")
-		if err := r.makeModules(ctx, work, k.moduleFlags()); err != nil {
+		progress(name + ": building the modules")
+		if err := r.makeModules(ctx, work, b.flags); err != nil {
 			return err
 		}
-		return put(ctx, k, r, work, dir, src.stamp(k))
+		return b.put(ctx, k, r, work, dir, stamp)
 	})
 	if err != nil {
 		return "", fmt.Errorf("modules for kernel %s: %w", k.Release, err)
@@ -156,13 +168,18 @@ func CheckModules(ctx context.Context, series string, progress func(string)) err
 	if err != nil {
 		return err
 	}
+	return checkSources(ctx, k, r, progress)
+}
+
+// checkSources runs sparse on the modules' sources for k.
+func checkSources(ctx context.Context, k *Kernel, r *buildRoot, progress func(string)) error {
 	_, source, err := moduleDir(k)
 	if err != nil {
 		return err
 	}
-	return inWorkDir(ctx, k, source, progress, func(work string, _ sources) error {
+	return inWorkDir(ctx, k, "", source, progress, func(work string, _ sources) error {
 		progress(k.Release + ": checking the modules' sources with sparse")
-		out, err := r.make(ctx, work, append(slices.Clone(moduleFlags), "C=2", "CHECK=sparse", "CF="+sparseFlags)...)
+		out, err := r.make(ctx, work, append(k.moduleFlags(), "C=2", "CHECK=sparse", "CF="+sparseFlags)...)
 		if out == "" || err == nil && !findings(out) {
 			return err
 		}
@@ -170,16 +187,16 @@ func CheckModules(ctx context.Context, series string, progress func(string)) err
 	})
 }
 
-// inWorkDir calls use with a copy of the sources that only the builds of this checkout and this kernel use, one at a time. It
+// inWorkDir calls use with a copy of the sources that only builds of this checkout, this kernel and this variant use, one at a time. It
 // keeps the results of earlier builds if they come from the same files and the same headers.
 func inWorkDir(
-	ctx context.Context, k *Kernel, source string, progress func(string), use func(work string, src sources) error,
+	ctx context.Context, k *Kernel, variant, source string, progress func(string), use func(work string, src sources) error,
 ) error {
 	cache, err := CacheDir()
 	if err != nil {
 		return err
 	}
-	work := filepath.Join(cache, "build", fmt.Sprintf("%x", sha256.Sum256([]byte(source)))[:12], "kernel-"+k.Release)
+	work := filepath.Join(cache, "build", fmt.Sprintf("%x", sha256.Sum256([]byte(source)))[:12], "kernel-"+k.Release+variant)
 	if err := os.MkdirAll(filepath.Dir(work), 0o755); err != nil {
 		return err
 	}
@@ -289,7 +306,7 @@ func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp stri
 	}
 	for _, m := range moduleFiles {
 		to := filepath.Join("/build/.publish", updates, m)
-		out, err := r.chroot(ctx, []bind{{work, "/build"}}, "strip", "--strip-debug", "-o", to, "/build/"+m)
+		out, err := r.chroot(ctx, []bind{{work, "/build"}}, k.arch().triplet+"-strip", "--strip-debug", "-o", to, "/build/"+m)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, strings.TrimSpace(out))
 		}

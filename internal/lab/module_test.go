@@ -42,7 +42,7 @@ func TestSources(t *testing.T) {
 		t.Error(diff)
 	}
 	k := &Kernel{Release: "6.1.0-1-amd64", Package: "6.1.5-1"}
-	stamps := map[string]string{src.stamp(k): "itself"}
+	stamps := map[string]string{src.stamp(k, k.moduleFlags()): "itself"}
 	for what, other := range map[string]struct {
 		src sources
 		k   *Kernel
@@ -52,7 +52,7 @@ func TestSources(t *testing.T) {
 		"a file more":     {sources{"Kbuild": src["Kbuild"], "main.c": src["main.c"], "wire/clc.h": src["wire/clc.h"]}, k},
 		"another content": {sources{"Kbuild": src["Kbuild"], "main.c": []byte("Main"), "wire/clc.h": src["wire/clc.h"], "wire/mod.c": src["wire/mod.c"]}, k},
 	} {
-		stamp := other.src.stamp(other.k)
+		stamp := other.src.stamp(other.k, other.k.moduleFlags())
 		if same, ok := stamps[stamp]; ok {
 			t.Errorf("%s has the stamp of %s", what, same)
 		}
@@ -126,7 +126,7 @@ func TestCheckBuilt(t *testing.T) {
 		{"nothing built", nil, "no AF_SMC module built here for kernel 6.1.0-1-amd64: run 'make modules'"},
 		{"interrupted", map[string]string{"smc.ko": ""}, "no AF_SMC module built here"},
 		{"of other sources", map[string]string{stampFile: "another"}, "is not of these sources: run 'make modules'"},
-		{"right", map[string]string{stampFile: src.stamp(k)}, ""},
+		{"right", map[string]string{stampFile: src.stamp(k, k.moduleFlags())}, ""},
 	} {
 		err := k.checkBuilt(write(t, tc.built), source)
 		if tc.says == "" && err == nil {

@@ -29,6 +29,7 @@ type machineSpec struct {
 	qemu   []string
 	kernel []string
 	files  []*os.File
+	bus    string       // the end of the names of virtio devices
 	cpus   *unix.CPUSet // this machine's, as in Options
 }
 
@@ -91,34 +92,40 @@ func accelerator() string {
 
 // describe adds the configuration and the devices of a host to s, and returns the lab's end of the control port.
 func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
-	accel := accelerator()
-	// Disable five-level page tables: they take time, and KASAN in 7.2 reports false errors before it is set up for them. Emulated
-	// string instructions are slow, as each byte is a step: kernels that do not see their features copy by words.
-	cpu := "max,la57=off,erms=off,fsrm=off"
+	a := h.Kernel.arch()
+	s.bus = a.bus
+	accel, cpu := "tcg", a.cpu
+	if a.native() {
+		accel = accelerator()
+	}
 	if accel == "kvm" {
 		cpu = "host"
 	}
 	s.qemu = append(s.qemu,
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-machine", "q35,accel="+accel+",usb=off,vmport=off,hpet=off,sata=off,smbus=off", "-cpu", cpu,
+		"-machine", a.board+",accel="+accel, "-cpu", cpu,
 		"-m", strconv.Itoa(o.Memory), "-smp", strconv.Itoa(o.CPUs),
 		"-kernel", h.Kernel.Image, "-initrd", "/proc/self/fd/"+s.fd(initrd),
-		"-device", "virtio-rng-pci",
-		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
+		"-device", "virtio-rng-"+a.bus,
+		"-chardev", "stdio,id=console,signal=off",
 	)
+	s.qemu = append(s.qemu, a.console...)
 	if o.CountedTime {
 		s.qemu = append(s.qemu, "-icount", "shift=1")
-	} else if khz := tscKHz(); accel == "tcg" && khz > 0 {
+	} else if khz := tscKHz(); a.native() && accel == "tcg" && khz > 0 {
 		s.kernel = append(s.kernel, fmt.Sprintf("tsc_early_khz=%d", khz))
 	}
-	s.kernel = append(s.kernel, kernelOptions, "console=ttyS0", "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release)
+	s.kernel = append(s.kernel, a.options, kernelOptions, "console="+a.tty, "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release)
+	if a.asynchronous {
+		s.kernel = append(s.kernel, "smckit.nics="+strconv.Itoa(len(h.lab.Wires)))
+	}
 	here, there, err := socketpair()
 	if err != nil {
 		return nil, err
 	}
 	s.qemu = append(s.qemu,
 		"-chardev", "socket,id=agent,fd="+s.fd(there),
-		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name="+portName,
+		"-device", "virtio-serial-"+a.bus, "-device", "virtserialport,chardev=agent,name="+portName,
 	)
 	if h.disk != nil {
 		err = h.attach(s)
@@ -129,10 +136,13 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 		return nil, errors.Join(err, here.Close())
 	}
 	for i, w := range h.lab.Wires {
+		if a.bigEndian {
+			w.swapICRC(h.index)
+		}
 		id := "wire" + strconv.Itoa(i)
 		s.qemu = append(s.qemu,
 			"-netdev", "stream,id="+id+",server=off,addr.type=fd,addr.str="+s.fd(w.plug(h.index)),
-			"-device", fmt.Sprintf("%s,netdev=%s,mac=52:54:00:00:%02x:%02x,romfile=", h.Kernel.adapter(), id, h.index+1, i),
+			"-device", fmt.Sprintf("%s,netdev=%s,mac=52:54:00:00:%02x:%02x%s", h.Kernel.adapter(), id, h.index+1, i, a.noROM()),
 		)
 	}
 	if h.lab.fabric != nil {
@@ -147,19 +157,28 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 	if o.KernelArgs != "" {
 		s.kernel = append(s.kernel, o.KernelArgs)
 	}
-	if n := len(strings.Join(s.kernel, " ")); n > maxCmdline {
-		return nil, errors.Join(fmt.Errorf("the kernel's command line has %d characters, more than %d: share fewer directories", n, maxCmdline), here.Close())
+	if n := len(strings.Join(s.kernel, " ")); n > a.cmdline {
+		return nil, errors.Join(fmt.Errorf("the kernel's command line has %d characters, more than %d: share fewer directories", n, a.cmdline), here.Close())
 	}
 	return here, nil
 }
 
-// maxCmdline is the maximum length of the command line on x86.
-const maxCmdline = 2047
+// noROM is the property that keeps a network device from offering to boot from the network, where it could.
+func (a *architecture) noROM() string {
+	if a.bus == "pci" {
+		return ",romfile="
+	}
+	return ""
+}
 
 // shareFiles makes this machine's files visible in the guest.
 func (h *Host) shareFiles(s *machineSpec, o Options) {
 	s.share("root", "/", true)
 	s.share("modules", h.Kernel.Modules, true)
+	if h.userland != "" {
+		s.share("userland", h.userland, true)
+		s.kernel = append(s.kernel, "smckit.userland=userland")
+	}
 	var shares []string
 	for i, dir := range o.Shares {
 		tag := "share" + strconv.Itoa(i)
@@ -177,7 +196,7 @@ func (s *machineSpec) share(tag, dir string, readOnly bool) {
 	if readOnly {
 		fs += ",readonly=on"
 	}
-	s.qemu = append(s.qemu, "-fsdev", fs, "-device", "virtio-9p-pci,fsdev="+tag+",mount_tag="+tag)
+	s.qemu = append(s.qemu, "-fsdev", fs, "-device", "virtio-9p-"+s.bus+",fsdev="+tag+",mount_tag="+tag)
 }
 
 // socketpair returns two connected ends: one for us, one for a process to inherit.
@@ -197,7 +216,7 @@ func socketpair() (here net.Conn, there *os.File, err error) {
 
 // kernelOptions end a guest at once if its kernel crashes, print warnings and worse to the console, and skip steps that only
 // cost time under emulation.
-const kernelOptions = "panic=-1 oops=panic loglevel=5 no_timer_check tsc=reliable mitigations=off random.trust_cpu=on " +
+const kernelOptions = "panic=-1 oops=panic loglevel=5 mitigations=off random.trust_cpu=on " +
 	"cryptomgr.notests audit=0 selinux=0 apparmor=0 net.ifnames=0 log_buf_len=8M rcupdate.rcu_expedited=1 printk.devkmsg=on"
 
 // startMachine starts the emulator. The process ends with this one, however this one ends.
@@ -223,7 +242,7 @@ func startMachine(q *qemu, s *machineSpec) (*machine, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", emulator, err)
+		return nil, fmt.Errorf("starting %s: %w", q.path, err)
 	}
 	return m, nil
 }

@@ -102,6 +102,22 @@ func CheckModule(ctx context.Context, series string, module Module, progress fun
 	if err != nil {
 		return err
 	}
+	return k.checkModule(module)
+}
+
+// CheckArchModule does what CheckModule does for the kernel of an architecture.
+func CheckArchModule(ctx context.Context, arch, series string, module Module, progress func(string)) error {
+	if module == ModuleNone {
+		return nil
+	}
+	k, err := ProvisionArch(ctx, arch, series, false, progress)
+	if err != nil {
+		return err
+	}
+	return k.checkModule(module)
+}
+
+func (k *Kernel) checkModule(module Module) error {
 	if module == ModuleOurs {
 		return k.checkOurs()
 	}

@@ -107,7 +107,7 @@ func moveFirst(dir, name string, files []string) error {
 // hot is the directory of the modules that the lab's guests load. Decompressing them once here costs a hundredth of what it
 // would cost an emulated processor at every boot.
 var hot = []string{
-	"arch", "crypto", "drivers/char", "drivers/dibs", "drivers/infiniband", "drivers/net/dummy", "drivers/net/net_failover",
+	"arch", "drivers/s390", "crypto", "drivers/char", "drivers/dibs", "drivers/infiniband", "drivers/net/dummy", "drivers/net/net_failover",
 	"drivers/net/veth", "drivers/net/virtio_net", "drivers/virtio", "fs/9p", "fs/netfs", "fs/overlayfs", "lib", "net",
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,6 +40,16 @@ type wirePort struct {
 	conn  net.Conn
 	there *os.File // the emulator's end
 	out   *frameQueue
+	swaps *atomic.Bool // swapICRC for each frame, in both directions
+}
+
+// send sends a copy of a frame, behind its length, to the emulator.
+func (p *wirePort) send(frame []byte) {
+	if p.swaps.Load() {
+		frame = slices.Clone(frame)
+		swapICRC(frame[4:])
+	}
+	p.out.put(frame)
 }
 
 type mac [6]byte
@@ -50,7 +61,7 @@ const minFrame = 14
 func newWire(hosts int) (*Wire, error) {
 	w := &Wire{macs: map[mac]*wirePort{}}
 	for host := range hosts {
-		p, err := newPort(host)
+		p, err := newPort(host, new(atomic.Bool))
 		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}
@@ -62,13 +73,16 @@ func newWire(hosts int) (*Wire, error) {
 	return w, nil
 }
 
-func newPort(index int) (*wirePort, error) {
+func newPort(index int, swaps *atomic.Bool) (*wirePort, error) {
 	conn, there, err := socketpair()
 	if err != nil {
 		return nil, err
 	}
-	return &wirePort{index: index, conn: conn, there: there, out: newFrameQueue(conn)}, nil
+	return &wirePort{index: index, conn: conn, there: there, out: newFrameQueue(conn), swaps: swaps}, nil
 }
+
+// swapICRC corrects the byte order of the CRC in RoCE packets from a host, and for it.
+func (w *Wire) swapICRC(host int) { w.ports[host].swaps.Store(true) }
 
 // plug returns the socket that a host's emulator connects to; the caller closes it.
 func (w *Wire) plug(host int) *os.File {
@@ -79,11 +93,11 @@ func (w *Wire) plug(host int) *os.File {
 
 // unplug prepares the port of a host whose emulator has ended for the next emulator.
 func (w *Wire) unplug(host int) error {
-	fresh, err := newPort(host)
+	old := w.ports[host]
+	fresh, err := newPort(host, old.swaps)
 	if err != nil {
 		return err
 	}
-	old := w.ports[host]
 	w.set(func() {
 		w.ports = slices.Clone(w.ports)
 		w.ports[host] = fresh
@@ -109,6 +123,9 @@ func (w *Wire) forward(from *wirePort) {
 		}
 		if _, err := io.ReadFull(r, frame[4:4+n]); err != nil {
 			return
+		}
+		if from.swaps.Load() {
+			swapICRC(frame[4 : 4+n])
 		}
 		// The file of a capture is complete when the sender pauses.
 		w.deliver(from, frame[:4+n], r.Buffered() == 0)
@@ -169,7 +186,7 @@ func (w *Wire) unicast(from *wirePort, frame []byte) bool {
 	cut := w.cut
 	w.mu.Unlock()
 	if to != nil && to != from && !cut {
-		to.out.put(frame)
+		to.send(frame)
 	}
 	return to != nil
 }
@@ -181,7 +198,7 @@ func (w *Wire) flood(from *wirePort, frame []byte) {
 	w.mu.Unlock()
 	for _, to := range ports {
 		if to != from && !cut {
-			to.out.put(frame)
+			to.send(frame)
 		}
 	}
 }

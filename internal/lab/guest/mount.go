@@ -43,14 +43,23 @@ func prepare() (map[string]string, error) {
 
 // mountAll makes the machine's files, with a writable layer above them, the root of this guest.
 func mountAll(args map[string]string) error {
-	if err := mountRoot(args["smckit.release"], args["smckit.shares"]); err != nil {
+	if err := mountRoot(args["smckit.release"], args["smckit.shares"], args["smckit.userland"]); err != nil {
 		return err
 	}
 	return afterRoot(args)
 }
 
-func mountRoot(release, shares string) error {
+// mountRoot makes the root. If userland is the tag of a directory, the programs in it come before the machine's.
+func mountRoot(release, shares, userland string) error {
 	const root = "/newroot"
+	lower := "/lower"
+	if userland != "" {
+		m := mount{userland, "/userland", "9p", unix.MS_RDONLY, options9p + ",cache=loose"}
+		if err := m.do(); err != nil {
+			return err
+		}
+		lower = "/userland:/lower"
+	}
 	for _, m := range []mount{
 		{"root", "/lower", "9p", unix.MS_RDONLY, options9p + ",cache=loose"},
 		{"tmpfs", "/upper", "tmpfs", 0, "mode=755,size=75%"},
@@ -64,7 +73,7 @@ func mountRoot(release, shares string) error {
 			return err
 		}
 	}
-	overlay := mount{"overlay", root, "overlay", 0, "lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work"}
+	overlay := mount{"overlay", root, "overlay", 0, "lowerdir=" + lower + ",upperdir=/upper/files,workdir=/upper/work"}
 	if err := overlay.do(); err != nil {
 		return err
 	}
@@ -155,6 +164,9 @@ func afterRoot(args map[string]string) error {
 		if err := unix.Sethostname([]byte(host)); err != nil {
 			return fmt.Errorf("hostname: %w", err)
 		}
+	}
+	if err := nameInterfaces(args["smckit.nics"]); err != nil {
+		return err
 	}
 	return linkUp("lo")
 }

@@ -28,11 +28,11 @@ func newModules(env *cli.Env) *cobra.Command {
 kernel's own compiler and headers once, into $SMCKIT_CACHE, and uses them in a mount namespace. If unprivileged user
 namespaces are not allowed, that needs root.
 
-With --arch ` + lab.CrossArch + ` smclab cross-compiles them, together with the client of the ISM driver, which only that architecture has. This
-shows only that they compile: nothing runs them. Without --kernel it does so for the kernels whose driver has an interface
-for our client: ` + strings.Join(lab.CrossSeries(), ", ") + `.`,
+With --arch smclab cross-compiles them for another architecture, by default for each kernel series that Debian has there. Only s390x has
+ISM devices. If a kernel for s390x lacks their driver, smclab also compiles the client of the driver, and leaves that build
+in build/kernel/<release>-ism: no kernel loads it.`,
 		Example: `  smclab modules --kernel ` + lab.Newest() + `
-  smclab modules --arch ` + lab.CrossArch + ` --kernel ` + strings.Join(lab.CrossSeries(), ",") + `
+  smclab modules --arch s390x --kernel ` + lab.Newest() + `
   smclab run --kernel ` + lab.Newest() + ` --module ours -- smcr info`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,8 +40,8 @@ for our client: ` + strings.Join(lab.CrossSeries(), ", ") + `.`,
 			if err != nil {
 				return err
 			}
-			if arch == lab.CrossArch && !cmd.Flags().Changed("kernel") {
-				kernels = lab.CrossSeries()
+			if !cmd.Flags().Changed("kernel") {
+				kernels = lab.ArchSeries(arch)
 			}
 			for _, series := range kernels {
 				if !slices.Contains(from, series) {
@@ -53,9 +53,9 @@ for our client: ` + strings.Join(lab.CrossSeries(), ", ") + `.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&kernels, "kernel", lab.Series(), "kernel `SERIES`, several with commas: "+strings.Join(lab.AllSeries(), ", "))
-	f.StringVar(&arch, "arch", "amd64", "build for `ARCH`: amd64 or "+lab.CrossArch)
+	f.StringVar(&arch, "arch", lab.NativeArch, "build for `ARCH`: "+strings.Join(lab.Archs(), ", "))
 	f.BoolVar(&check, "check", false, "do not build them, but check the sources with sparse")
-	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions([]string{"amd64", lab.CrossArch}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(lab.Archs(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.AllSeries(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -66,18 +66,22 @@ type builder func(ctx context.Context, series string, progress func(string)) (di
 // moduleBuilder returns the builder for an architecture, or one that only checks, and the series that it supports.
 func moduleBuilder(arch string, check bool) (builder, []string, error) {
 	switch {
-	case arch == "amd64" && check:
+	case !slices.Contains(lab.Archs(), arch):
+		return nil, nil, cli.Usagef("--arch %q: choose one of %s", arch, strings.Join(lab.Archs(), ", "))
+	case arch == lab.NativeArch && check:
 		return func(ctx context.Context, series string, progress func(string)) (string, error) {
 			return "", lab.CheckModules(ctx, series, progress)
 		}, lab.AllSeries(), nil
-	case arch == "amd64":
+	case arch == lab.NativeArch:
 		return lab.BuildModules, lab.AllSeries(), nil
-	case arch != lab.CrossArch:
-		return nil, nil, cli.Usagef("--arch %q: choose amd64 or %s", arch, lab.CrossArch)
 	case check:
-		return nil, nil, cli.Usagef("--check looks at the sources as they are for amd64")
+		return func(ctx context.Context, series string, progress func(string)) (string, error) {
+			return "", lab.CheckCrossModules(ctx, arch, series, progress)
+		}, lab.ArchSeries(arch), nil
 	}
-	return lab.CrossModules, lab.Series(), nil
+	return func(ctx context.Context, series string, progress func(string)) (string, error) {
+		return lab.CrossModules(ctx, arch, series, progress)
+	}, lab.ArchSeries(arch), nil
 }
 
 // buildAll builds the modules for several kernels. It skips kernels that the archive does not have, unless it has none of them.

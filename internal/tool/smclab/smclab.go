@@ -25,6 +25,7 @@ var Tool = cli.Tool{Name: "smclab", New: newCommand}
 // options are the options that up and run share.
 type options struct {
 	kernel  string
+	arch    string
 	module  string
 	hosts   int
 	wires   int
@@ -70,7 +71,9 @@ Exit status:
   # two guests that use SMC-D with each other, through memory that they share
   smclab up --ism
   # one command on an older kernel
-  smclab run --kernel 6.1 -- smcss -a`,
+  smclab run --kernel 6.1 -- smcss -a
+  # two guests of different byte order
+  smclab up --arch s390x,amd64 --kernel 7.2 --module ours`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -82,6 +85,7 @@ Exit status:
 func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f := cmd.Flags()
 	f.StringVar(&o.kernel, "kernel", lab.DefaultSeries(), "boot the kernel `SERIES`, one for each host with commas: "+strings.Join(lab.AllSeries(), ", "))
+	f.StringVar(&o.arch, "arch", lab.NativeArch, "`ARCH` of the guests, one for each host with commas: "+strings.Join(lab.Archs(), ", "))
 	f.StringVar(&o.module, "module", "", "load the AF_SMC `MODULE`: stock (the distribution's, the default), ours (built here, the default with --ism) or none")
 	f.IntVar(&o.hosts, "hosts", hosts, "`NUMBER` of guests")
 	f.IntVar(&o.wires, "nics", 1, "`NUMBER` of network interfaces of each guest, each on a wire of its own")
@@ -94,15 +98,14 @@ func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f.StringVar(&o.capture, "capture", "", "write the traffic of the first wire to `FILE` (pcap)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no progress")
 	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.AllSeries(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(lab.Archs(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions([]string{"stock", "ours", "none"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses invalid options before anything is started.
 func (o *options) check() error {
-	for series := range strings.SplitSeq(o.kernel, ",") {
-		if !slices.Contains(lab.AllSeries(), series) {
-			return cli.Usagef("--kernel %q: choose one of %s", series, strings.Join(lab.AllSeries(), ", "))
-		}
+	if err := o.checkKernels(); err != nil {
+		return err
 	}
 	if o.module == "" {
 		o.module = "stock"
@@ -129,6 +132,49 @@ func (o *options) check() error {
 	return o.checkISM()
 }
 
+// checkKernels refuses kernels and architectures that the lab does not have.
+func (o *options) checkKernels() error {
+	for series := range strings.SplitSeq(o.kernel, ",") {
+		if !slices.Contains(lab.AllSeries(), series) {
+			return cli.Usagef("--kernel %q: choose one of %s", series, strings.Join(lab.AllSeries(), ", "))
+		}
+	}
+	for arch := range strings.SplitSeq(o.arch, ",") {
+		if !slices.Contains(lab.Archs(), arch) {
+			return cli.Usagef("--arch %q: choose one of %s", arch, strings.Join(lab.Archs(), ", "))
+		}
+	}
+	for host := range o.hosts {
+		if arch, series := o.of(host); arch != lab.NativeArch && !slices.Contains(lab.ArchSeries(arch), series) {
+			return cli.Usagef("--kernel %q: for %s choose one of %s", series, arch, strings.Join(lab.ArchSeries(arch), ", "))
+		}
+	}
+	return nil
+}
+
+// of returns the architecture and the kernel of a host. The last ones named are those of all further hosts, too.
+func (o *options) of(host int) (arch, kernel string) {
+	archs, kernels := strings.Split(o.arch, ","), strings.Split(o.kernel, ",")
+	return archs[min(host, len(archs)-1)], kernels[min(host, len(kernels)-1)]
+}
+
+// checkModules fails if a host cannot load the module that it is to load.
+func (o *options) checkModules(ctx context.Context, progress func(string)) error {
+	for host := range o.hosts {
+		arch, series := o.of(host)
+		var err error
+		if arch == lab.NativeArch {
+			err = lab.CheckModule(ctx, series, lab.Module(o.module), progress)
+		} else {
+			err = lab.CheckArchModule(ctx, arch, series, lab.Module(o.module), progress)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkISM refuses fabrics that cannot be.
 func (o *options) checkISM() error {
 	if o.ism == "" {
@@ -153,15 +199,16 @@ func (o *options) start(ctx context.Context, env *cli.Env) (*lab.Lab, error) {
 			fmt.Fprintf(env.Err, "smclab: %5.1fs %s\n", time.Since(begin).Seconds(), step)
 		}
 	}
-	kernels := strings.Split(o.kernel, ",")
 	lo := lab.Options{
-		Kernel: kernels[len(kernels)-1], Kernels: kernels, Hosts: o.hosts, Wires: o.wires,
+		Hosts: o.hosts, Wires: o.wires,
 		Memory: o.memory, CPUs: o.cpus, Fabric: o.fabric, Shares: o.shares, KernelArgs: o.args, Progress: progress,
 	}
-	for _, series := range kernels {
-		if err := lab.CheckModule(ctx, series, lab.Module(o.module), progress); err != nil {
-			return nil, err
-		}
+	for host := range o.hosts {
+		arch, series := o.of(host)
+		lo.Archs, lo.Kernels = append(lo.Archs, arch), append(lo.Kernels, series)
+	}
+	if err := o.checkModules(ctx, progress); err != nil {
+		return nil, err
 	}
 	programs, err := lab.Commands(ctx)
 	if err != nil {
