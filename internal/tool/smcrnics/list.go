@@ -37,9 +37,25 @@ func list(ctx context.Context, o *options) error {
 	case o.json:
 		return o.env.WriteJSON(newDocument(inv, devices))
 	case inv.ZPCI:
-		return writeZ(o, devices)
+		return writeBoth(o, devices)
 	}
 	return writeTable(o, devices)
+}
+
+// writeBoth prints the listing of a host with FIDs. Devices without one, such as soft-RoCE, come behind it, in the table of other
+// hosts.
+func writeBoth(o *options, devices []ism.Device) error {
+	if err := writeZ(o, devices); err != nil {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(devices), func(d ism.Device) bool { return d.ZPCI != nil })
+	if len(rest) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(o.env.Out); err != nil {
+		return err
+	}
+	return writeTable(o, rest)
 }
 
 // warn prints a line on standard error that does not change the exit status.

@@ -55,6 +55,13 @@ func x86Host(t *testing.T) *host {
 	}}}
 }
 
+// guestOnZ is a guest on IBM Z that has no PCI function with a FID.
+func guestOnZ(t *testing.T) *host {
+	h := x86Host(t)
+	h.Arch = "s390x"
+	return h
+}
+
 // result is the outcome of a run.
 type result struct {
 	status   int
@@ -111,6 +118,7 @@ func TestListing(t *testing.T) {
 		{"z-fid", zHost, "mlx5_0", ""},
 		{"z-fid", zHost, "0002:00:00.0 --all", ""},
 		{"z-off", zHost, "50a --al", ""},
+		{"z-guest", guestOnZ, "rxe0", ""},
 		{"x86", x86Host, "", x86Warning},
 		{"x86", x86Host, "--IB", x86Warning},
 		{"x86-all", x86Host, "--all", x86Warning},
