@@ -17,6 +17,13 @@ typedef struct sockaddr_unsized smc_sockaddr_t;
 typedef struct sockaddr smc_sockaddr_t;
 #endif
 
+/* s390 has its accessor of arguments, which are in registers from r2 on, for the kernel itself: it exports none. */
+#ifdef CONFIG_S390
+#define smc_compat_regs_arg(regs, n) ((regs)->gprs[2 + (n)])
+#else
+#define smc_compat_regs_arg(regs, n) regs_get_kernel_argument((regs), (n))
+#endif
+
 /* 6.2: the function tracer has the arguments of a function without its other registers. */
 #if defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 #define SMC_COMPAT_FTRACE
@@ -25,7 +32,7 @@ typedef struct sockaddr smc_sockaddr_t;
 #elif defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
 #define SMC_COMPAT_FTRACE
 #define SMC_COMPAT_FTRACE_FLAGS FTRACE_OPS_FL_SAVE_REGS
-#define smc_compat_ftrace_arg(regs, n) regs_get_kernel_argument(ftrace_get_regs(regs), (n))
+#define smc_compat_ftrace_arg(regs, n) smc_compat_regs_arg(ftrace_get_regs(regs), n)
 #endif
 
 /* 6.10: arguments and results of accept travel in one structure. */

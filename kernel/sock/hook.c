@@ -103,8 +103,8 @@ static void finish(void)
 #else
 static int on_probe(struct kprobe *probe, struct pt_regs *regs)
 {
-	on_created((struct socket *)regs_get_kernel_argument(regs, 0), (int)regs_get_kernel_argument(regs, 1),
-		   (int)regs_get_kernel_argument(regs, 4));
+	on_created((struct socket *)smc_compat_regs_arg(regs, 0), (int)smc_compat_regs_arg(regs, 1),
+		   (int)smc_compat_regs_arg(regs, 4));
 	return 0;
 }
 
