@@ -52,16 +52,16 @@ NEWEST = $(DEBUG:-debug=)
 modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 6.12")
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
-# The two newest kernels have a driver of ISM for s390x that we compile against.
-RECENT = $(shell go run ./cmd/smclab kernels --names | tail -n 3 | head -n 2)
+# The two newest kernels have a driver of ISM for s390x that we compile against. Full runs compile for both.
+CROSS = $(if $(SMCKIT_FULL),$(shell go run ./cmd/smclab kernels --names | tail -n 3 | head -n 2),$(NEWEST))
 
 .PHONY: modules-s390x
 modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.1 6.12")
-	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),$(RECENT)))
+	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),$(CROSS)))
 
 .PHONY: modules-arm64 modules-arm64-16k
 modules-arm64 modules-arm64-16k: modules-%: deps ## cross-compile the modules for arm64 (SERIES="6.1 6.12")
-	go run ./cmd/smclab modules --arch $* $(addprefix --kernel ,$(or $(SERIES),$(RECENT)))
+	go run ./cmd/smclab modules --arch $* $(addprefix --kernel ,$(or $(SERIES),$(CROSS)))
 
 .PHONY: demo
 demo: SERIES = $(NEWEST)
@@ -80,6 +80,11 @@ unit: ## run the tests that need neither root nor QEMU
 test: UNIT = $(shell go list ./cmd/... ./internal/... ./pkg/... | grep -v "/internal/lab$$")
 test: deps build modules modules-s390x unit ## run the unit tests, then the lab tests on the lab's kernels
 	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),600m ./tests/sysfuzz,40m) ./tests/smcr ./internal/lab ./tests/...
+
+.PHONY: test-arch
+test-arch: deps build modules ## test our modules on s390x and arm64, with all of Debian's kernels for them
+	for arch in s390x arm64 arm64-16k; do go run ./cmd/smclab modules --arch $$arch || exit; done
+	SMCKIT_LAB=1 SMCKIT_ARCH=1 go test -count=1 -timeout 120m ./tests/arch
 
 # The checkers make tests ten times slower. Tests that always run on a certain kernel are left out.
 .PHONY: test-debug

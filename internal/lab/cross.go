@@ -93,6 +93,29 @@ func CheckCrossModules(ctx context.Context, arch, series string, progress func(s
 	return checkSources(ctx, k, r, progress)
 }
 
+// CrossMake runs make on the Makefile in a directory of this repository, with the compiler for an architecture that builds modules
+// for a kernel series. OUT is a directory for the results.
+func CrossMake(ctx context.Context, arch, series, dir, out string, args []string, progress func(string)) error {
+	k, r, err := provisionCross(ctx, arch, series, progress)
+	if err != nil {
+		return err
+	}
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	compilers, err := filepath.Glob(filepath.Join(r.dir, "usr/bin", k.arch().triplet+"-gcc-[0-9]*"))
+	if err != nil || len(compilers) == 0 {
+		return fmt.Errorf("no compiler for %s in the build root of kernel %s: %w", arch, k.Release, err)
+	}
+	argv := append([]string{"make", "-s", "-C", filepath.Join("/source", dir), "OUT=/out", "CC=" + filepath.Base(compilers[0])}, args...)
+	said, err := r.chroot(ctx, []bind{{root, "/source"}, {out, "/out"}}, argv...)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(said))
+	}
+	return nil
+}
+
 // provisionCross returns the kernel of a series for another architecture, together with a build root for it. If the archive has
 // moved to a newer kernel, and has only the headers of that, that kernel replaces the one cached.
 func provisionCross(ctx context.Context, arch, series string, progress func(string)) (*Kernel, *buildRoot, error) {
@@ -129,8 +152,8 @@ func provisionCross(ctx context.Context, arch, series string, progress func(stri
 	panic("not reached")
 }
 
-// UnavailableError means that the archive lacks something that compiling for another architecture needs: in sid its packages may
-// be days behind those of amd64.
+// UnavailableError means that the archive lacks something that compiling for another architecture needs, or its kernel: the packages may be
+// days behind those of amd64, or behind their list.
 type UnavailableError struct{ err error }
 
 func (e *UnavailableError) Error() string { return fmt.Sprint(e.err) }

@@ -14,8 +14,8 @@ const rocePort = 4791
 
 // swapICRC reverses the invariant CRC at the end of a RoCEv2 packet in an Ethernet frame, and leaves other frames alone.
 //
-// RoCE sends the CRC low byte first. Soft-RoCE writes and expects it in the byte order of its machine, in all kernels so far:
-// alone, a big-endian host could not communicate with a little-endian one. So the wire has the bytes of a real adapter.
+// RoCE sends the CRC low byte first. Soft-RoCE writes and expects it in the byte order of its machine, in Linux 7.2 at least: alone,
+// a big-endian host could not communicate with a little-endian one. So the wire has the bytes of a real adapter.
 func swapICRC(frame []byte) {
 	if n := roceEnd(frame); n > 0 {
 		slices.Reverse(frame[n-4 : n])

@@ -90,6 +90,9 @@ func ProvisionArch(ctx context.Context, arch, series string, update bool, progre
 	k, err := obtain(ctx, a.name, series, filepath.Join(cache, "linux", series+a.suffix()), open, update, progress)
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("kernel %s%s: %w", series, a.suffix(), err)
+		if a.name != NativeArch {
+			err = &UnavailableError{err}
+		}
 	}
 	return k, err
 }

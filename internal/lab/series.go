@@ -65,9 +65,6 @@ func DefaultSeries() string {
 	return stock[len(stock)-1]
 }
 
-// CrossSeries lists those of Series() for which CrossModules compiles the client of the ISM driver, oldest first.
-func CrossSeries() []string { return names(func(s kernelSeries) bool { return s.ism != ismDriver{} }) }
-
 // Suites lists the Debian suites that have the kernels of Series(), oldest first.
 func Suites() []string {
 	var list []string

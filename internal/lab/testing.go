@@ -301,7 +301,7 @@ func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	}
 	binary := filepath.Join(t.TempDir(), "guest.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-o", binary, pkg)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+lt.Host(host).Kernel.arch().debian)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go test -c %s: %v: %s", pkg, err, out)
 	}

@@ -54,6 +54,8 @@ var special = map[string]coverage{
 	"badpeer.TestHandshakes":  {"ours, stock", "", "ours " + newest + ", stock 6.12"},
 	"packages.TestDKMS":       {"ours", "", "those of " + strings.Join(lab.Suites(), ", ")},
 	"sysfuzz.TestSystemCalls": {"ours", newest + ", for a minute", all + ", for an hour each"},
+	"arch.TestBigEndian":      {"ours", newest + " on s390x", newest + " on s390x"},
+	"arch.TestArchitectures":  {"ours, stock", "", "(`make test-arch`: each on s390x and arm64 with ours " + newest + " or stock " + lab.DefaultSeries() + " on amd64)"},
 	"conformance.TestStock":   {"stock", "", "(`make test-stock`: 6.12)"},
 }
 
@@ -313,6 +315,8 @@ func TestKernels(t *testing.T) {
 // notOnEach lists the tests of our module that full runs do not have on each kernel, and why that is enough.
 var notOnEach = map[string]string{
 	"ansible.TestCluster":          "what the playbooks do does not depend on the kernel",
+	"arch.TestArchitectures":       "make test-arch runs it, on each kernel of other architectures",
+	"arch.TestBigEndian":           "arch.TestArchitectures is on each",
 	"badpeer.TestHandshakes":       "it compares with the stock module; badpeer.TestPeersOverTCP is on each",
 	"check.TestConditions":         "it depends on what the kernel reports, which tests/control has on each",
 	"check.TestHosts":              "it is about what two hosts report of each other, here of two kernels",
