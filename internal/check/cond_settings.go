@@ -14,7 +14,7 @@ var identityConditions = []Condition{
 	{
 		ID: "eid-none", Severity: Warning,
 		Text:   "this host has no enterprise ID: SMC version 2 with other hosts is not possible",
-		Remedy: "add the same one on all hosts: smcr ueid add MYNET.EID; if there is a system EID, 'smcd seid enable' enables it",
+		Remedy: "add the same one on all hosts: smcr ueid add MYCLUSTER; if there is a system EID, 'smcd seid enable' enables it",
 		Find:   func(s *Snapshot) []Values { return met(s.Identity.Known && !s.Identity.HasEID()) },
 	},
 	{

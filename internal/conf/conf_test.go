@@ -172,7 +172,7 @@ func TestPackaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	active := regexp.MustCompile(`(?m)^# ((add|seid) .*|[A-Z]+\.EID|[a-z0-9_]+ = .*)$`)
+	active := regexp.MustCompile(`(?m)^# ((add|seid) .*|[A-Z]+|[a-z0-9_]+ = .*)$`)
 	for name, text := range texts {
 		texts[name] = active.ReplaceAllString(text, "$1")
 	}

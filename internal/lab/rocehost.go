@@ -20,7 +20,7 @@ var rocePackages = []string{"rdma-core", "dkms", "linux-headers-amd64"}
 var rxeRule = regexp.MustCompile("(?s)`/etc/udev/rules.d/(\\S+)`.*?```udev\n(.*?)```")
 
 // softRoCE returns the file that creates rxe0 on eth0 at every boot, and its name. It is the file of our guide, with eth0
-// instead of eth4.
+// instead of ens1f0np0.
 func softRoCE(repository string) (name, rule string, err error) {
 	const guide = "docs/getting-started-cluster.md"
 	text, err := os.ReadFile(filepath.Join(repository, guide))
@@ -31,7 +31,7 @@ func softRoCE(repository string) (name, rule string, err error) {
 	if found == nil {
 		return "", "", fmt.Errorf("%s has no rule for soft-RoCE", guide)
 	}
-	return found[1], strings.ReplaceAll(found[2], "eth4", "eth0"), nil
+	return found[1], strings.ReplaceAll(found[2], "ens1f0np0", "eth0"), nil
 }
 
 // NewRoCEHost returns a Debian system, from which to make a Disk, for a host of a RoCE cluster. Its first wire has the

@@ -16,19 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The documents use two hosts, hosta and hostb, with the addresses 10.0.0.1 and 10.0.0.2. Each has the interface eth4, a RoCE
-// adapter mlx5_0 on it, and AF_SMC of this repository. They have an enterprise ID in common, except for documents that begin
-// with nothing. Web servers listen at port 80. Programs of the reader exist under the names that the documents use.
+// The documents use two hosts, hosta and hostb, with the addresses 10.0.0.1 and 10.0.0.2, as in docs/hosts.svg. Each has the
+// interface ens1f0np0, a RoCE adapter mlx5_0 on it, and AF_SMC of this repository. They have an enterprise ID in common, except
+// for documents that begin with nothing. Web servers listen at port 80. Programs of the reader exist under the names that the
+// documents use.
 const arrange = `
 echo 10.0.0.1 hosta >>/etc/hosts
 echo 10.0.0.2 hostb >>/etc/hosts
 ip link set lo up
-ip link set eth0 name eth4
-ip link set eth4 up
-ip addr add 10.0.0.%[1]d/24 dev eth4
-ip addr add fd00::%[1]d/64 dev eth4 nodad
+ip link set eth0 name ens1f0np0
+ip link set ens1f0np0 up
+ip addr add 10.0.0.%[1]d/24 dev ens1f0np0
+ip addr add fd00::%[1]d/64 dev ens1f0np0 nodad
 modprobe rdma_rxe
-rdma link add mlx5_0 type rxe netdev eth4
+rdma link add mlx5_0 type rxe netdev ens1f0np0
 mkdir -p /run/docs /run/www /etc/modprobe.d /etc/modules-load.d
 cd /run/docs
 for program in app run.sh; do
@@ -52,7 +53,7 @@ find /run/docs -type f ! -name app ! -name run.sh -delete
 `
 
 // begin is the setup that documents assume, except for those that describe it.
-const begin = "smcr ueid add MYNET.EID"
+const begin = "smcr ueid add MYCLUSTER"
 
 // beginners are the documents that begin with nothing.
 var beginners = map[string]bool{"docs/getting-started-cluster.md": true, "docs/getting-started-laptop.md": true, "docs/getting-started-kvm.md": true}

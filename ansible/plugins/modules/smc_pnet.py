@@ -102,14 +102,14 @@ EXAMPLES = r'''
 - name: Put this interface and this RoCE port on one physical network
   smckit.smc.smc_pnet:
     entries:
-      - {pnet_id: FABRICA, type: eth, device: eth4}
+      - {pnet_id: FABRICA, type: eth, device: ens1f0np0}
       - {pnet_id: FABRICA, type: ib, device: mlx5_0, port: 2}
 
 - name: Remove one interface
   smckit.smc.smc_pnet:
     pnet_id: FABRICA
     type: eth
-    device: eth4
+    device: ens1f0np0
     state: absent
 
 - name: Remove all entries of a PNET ID
