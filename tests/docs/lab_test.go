@@ -56,7 +56,9 @@ find /run/docs -type f ! -name app ! -name run.sh -delete
 const begin = "smcr ueid add MYCLUSTER"
 
 // beginners are the documents that begin with nothing.
-var beginners = map[string]bool{"docs/getting-started-cluster.md": true, "docs/getting-started-laptop.md": true, "docs/getting-started-kvm.md": true}
+var beginners = map[string]bool{
+	"docs/containers.md": true, "docs/getting-started-cluster.md": true, "docs/getting-started-kvm.md": true, "docs/getting-started-laptop.md": true,
+}
 
 // network is the two hosts.
 type network struct {

@@ -62,3 +62,48 @@ func TestIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestGlossary checks that each guide leads to the glossary.
+func TestGlossary(t *testing.T) {
+	n := 0
+	for _, m := range link.FindAllStringSubmatch(section(t, "docs/README.md", "## Guides"), -1) {
+		if strings.Contains(m[1], "/") {
+			continue
+		}
+		n++
+		if text := read(t, "docs/"+m[1]); !strings.Contains(text, "(glossary.md") {
+			t.Errorf("docs/%s has no link to glossary.md", m[1])
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d guides: the search for them is wrong", n)
+	}
+}
+
+// TestTenQuestions checks that README leads to the questions of new readers, and that each has an answer and a link to more.
+func TestTenQuestions(t *testing.T) {
+	if !strings.Contains(read(t, "README.md"), "(docs/README.md#ten-questions)") {
+		t.Error("README.md does not lead to the ten questions")
+	}
+	row := regexp.MustCompile(`(?m)^\| ([^|]+\?) \| ([^|]+) \| ([^|]+) \|$`)
+	rows := row.FindAllStringSubmatch(section(t, "docs/README.md", "## Ten questions"), -1)
+	if len(rows) != 10 {
+		t.Errorf("%d questions", len(rows))
+	}
+	for _, m := range rows {
+		if !link.MatchString(m[3]) {
+			t.Errorf("%s no document has the answer", m[1])
+		}
+	}
+}
+
+// section returns the text below a heading of the second level.
+func section(t *testing.T, name, heading string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(read(t, name), heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no heading %q", name, heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
