@@ -121,14 +121,21 @@ func TestModules(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	const ours = source + "/tests/unit/plugins/modules/documents"
 	golden := map[string]string{
-		"smc_rnics":      "smcrnics/testdata/x86-json.golden",
-		"smcd_linkgroup": "smcrd/testdata/smcd_linkgroup_--json.golden",
-		"smcd_seid":      "smcrd/testdata/smcd_seid_--json.golden",
-		"smcd_stats":     "smcrd/testdata/smcd_stats_--json.golden",
-		"smcr_info":      "smcrd/testdata/smcr_info_--json.golden",
-		"smcr_linkgroup": "smcrd/testdata/smcr_linkgroup_--json.golden",
-		"smcr_stats":     "smcrd/testdata/smcr_stats_--json.golden",
-		"smcr_ueid":      "smcrd/testdata/smcr_ueid_--json.golden",
+		"smc_chk_fallback": "smcchk/testdata/fallback-json.txt",
+		"smc_chk_host":     "smcchk/testdata/host-json.txt",
+		"smc_chk_live":     "smcchk/testdata/live-json.txt",
+		"smckit":           "smckit/testdata/busy-json.txt",
+		"smckit_bare":      "smckit/testdata/bare-json.txt",
+		"smckit_groups":    "smcrd/testdata/groups_--json.golden",
+		"smckit_sockets":   "smcss/testdata/golden/json",
+		"smc_rnics":        "smcrnics/testdata/x86-json.golden",
+		"smcd_linkgroup":   "smcrd/testdata/smcd_linkgroup_--json.golden",
+		"smcd_seid":        "smcrd/testdata/smcd_seid_--json.golden",
+		"smcd_stats":       "smcrd/testdata/smcd_stats_--json.golden",
+		"smcr_info":        "smcrd/testdata/smcr_info_--json.golden",
+		"smcr_linkgroup":   "smcrd/testdata/smcr_linkgroup_--json.golden",
+		"smcr_stats":       "smcrd/testdata/smcr_stats_--json.golden",
+		"smcr_ueid":        "smcrd/testdata/smcr_ueid_--json.golden",
 	}
 	documents, err := os.ReadDir(ours)
 	if err != nil {

@@ -39,7 +39,7 @@ func understood(t *testing.T, record string) {
 		t.Fatal(err)
 	}
 	programs := t.TempDir()
-	build(t, programs, "smc_pnet", "smc_policy", "smc_rnics", "smcr", "smcd")
+	build(t, programs, "smckit", "smc_chk", "smc_pnet", "smc_policy", "smc_rnics", "smcr", "smcd")
 	seen := map[string]bool{}
 	for line := range bytes.Lines(data) {
 		var argv []string

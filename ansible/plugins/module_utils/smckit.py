@@ -35,13 +35,34 @@ def call(module, tool, args, data=None):
     return parse(module, tool, out, err), err.splitlines()
 
 
-def parse(module, tool, out, err):
-    """Returns the document that a command has printed; the module fails if it is none that it could read."""
+def query(module, tool, args):
+    """Runs a command whose exit status 1 may be part of an answer, such as a "no" or a list that changed while it was read.
+
+    Returns the document that it prints, without the number of the schema, and None; or None and the reason of the failure.
+    """
+    rc, out, err = run(module, tool, args)
+    document = decode(out)
+    if rc not in (0, 1) or (rc == 1 and (document is None or 'error' in document)):
+        return None, reason(tool, rc, err)
+    document = parse(module, tool, out, err)
+    warn(module, err.splitlines())
+    del document['schema']
+    return document, None
+
+
+def decode(out):
+    """Returns the document in the output of a command, None if it is none of the schema."""
     try:
         document = json.loads(out)
     except ValueError:
-        document = None
-    if not isinstance(document, dict) or document.get('schema') != SCHEMA:
+        return None
+    return document if isinstance(document, dict) and document.get('schema') == SCHEMA else None
+
+
+def parse(module, tool, out, err):
+    """Returns the document that a command has printed; the module fails if it is none that it could read."""
+    document = decode(out)
+    if document is None:
         module.fail_json(
             msg='%s did not print a document of schema %d: its version does not fit that of the collection' % (tool, SCHEMA),
             rc=0, stdout=out, stderr=err)
@@ -89,6 +110,17 @@ def warn(module, lines):
     for line in lines:
         if line.strip():
             module.warn(line.strip())
+
+
+def module_state(loaded):
+    """Returns whether AF_SMC is loaded, and the version of the module if it has one."""
+    state = {'loaded': loaded}
+    try:
+        with open('/sys/module/smc/version') as version:
+            state['version'] = version.read().strip()
+    except (IOError, OSError):
+        pass
+    return state
 
 
 def smc_loaded():

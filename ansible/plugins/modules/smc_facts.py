@@ -14,6 +14,7 @@ description:
   - Returns facts about the module, devices, the PNET table, EIDs, link groups and statistics. It changes nothing.
   - While AF_SMC is not loaded, facts that need it are left out, because a request would make the kernel load it.
   - Facts that this kernel does not report are left out with a warning.
+  - M(smckit.smc.smc_info) has sockets, and returns values to the task that asks for them instead of facts.
 options:
   gather_subset:
     description:
@@ -41,6 +42,7 @@ requirements:
 author:
   - The smckit authors (@smckit)
 seealso:
+  - module: smckit.smc.smc_info
   - module: smckit.smc.smc_pnet
   - module: smckit.smc.smc_ueid
 '''
@@ -187,16 +189,6 @@ def some(document, **names):
     return dict((new, document[old]) for old, new in names.items() if old in document)
 
 
-def module_facts(loaded):
-    facts = {'loaded': loaded}
-    try:
-        with open('/sys/module/smc/version') as version:
-            facts['version'] = version.read().strip()
-    except (IOError, OSError):
-        pass
-    return facts
-
-
 def build_module():
     return AnsibleModule(
         argument_spec=dict(
@@ -211,7 +203,7 @@ def main():
     module = build_module()
     asked = module.params['gather_subset']
     loaded = smckit.smc_loaded()
-    facts = {'kernel': os.uname()[2], 'module': module_facts(loaded)}
+    facts = {'kernel': os.uname()[2], 'module': smckit.module_state(loaded)}
     collect = Facts(module)
     for subset in SUBSETS:
         if loaded and ('all' in asked or subset in asked):

@@ -37,7 +37,7 @@ sys.stderr.write(script[n]['err'])
 sys.exit(script[n]['rc'])
 ''' % sys.executable
 
-TOOLS = ['smc_pnet', 'smc_policy', 'smcr', 'smcd', 'smc_rnics']
+TOOLS = ['smckit', 'smc_chk', 'smc_pnet', 'smc_policy', 'smcr', 'smcd', 'smc_rnics']
 
 
 def document(name):

@@ -8,7 +8,7 @@ __metaclass__ = type
 import pytest
 
 from ansible_collections.smckit.smc.plugins.module_utils import smckit
-from ansible_collections.smckit.smc.plugins.modules import smc_facts, smc_pnet, smc_ueid
+from ansible_collections.smckit.smc.plugins.modules import smc_chk, smc_facts, smc_info, smc_pnet, smc_ueid
 
 ENTRY = {'pnet_id': 'NET1', 'type': 'eth', 'device': 'eth0'}
 ADD = 'smc_pnet add NET1 eth eth0 --diff'
@@ -18,6 +18,8 @@ ADD = 'smc_pnet add NET1 eth eth0 --diff'
     (smc_pnet, ENTRY, 'smc_pnet'),
     (smc_ueid, {'eids': ['A']}, 'smcr'),
     (smc_facts, {'gather_subset': ['devices']}, 'smc_rnics'),
+    (smc_info, {}, 'smckit'),
+    (smc_chk, {}, 'smc_chk'),
 ])
 def test_missing_command(host, monkeypatch, module, args, tool):
     monkeypatch.setattr(smckit, 'smc_loaded', lambda: True)
