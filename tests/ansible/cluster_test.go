@@ -29,11 +29,13 @@ all:
   hosts:
     a:
       smc_apply: modules
+      smc_check_address: %s
     b:
+      smc_check_address: %s
       smc_apply: command
       smc_settings: {wmem: 131072}
       smc_rdma_device: %s
-`, device)
+`, lab.Addr4(0, 0), lab.Addr4(0, 1), device)
 }
 
 // TestCluster sets up two bare hosts for SMC-R with Ansible. They only have RDMA devices, and our module on their disks. A host
@@ -90,12 +92,37 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the host whose description was corrected: %+v", h)
 	}
 
-	hosts, _ = c.play(cluster("rxe0"), playbook)
+	hosts, out = c.play(cluster("rxe0"), playbook)
 	for _, name := range []string{"a", "b"} {
 		if h, ok := hosts[name]; !ok || h.changed+h.failed+h.unreachable > 0 {
 			t.Errorf("the second run, host %s: %+v", name, h)
 		}
+		lt.Must(name, noServer)
+	}
+	for _, pair := range []string{"a to b", "b to a"} {
+		if !strings.Contains(out, `"msg": "`+pair+`: smcr"`) {
+			t.Errorf("the connection from %s was not SMC-R", pair)
+		}
 	}
 	lt.Must("b", "test $(cat /proc/sys/net/smc/wmem) = 131072")
 	lt.TalkSMCR("a", "b")
+
+	// The network passes TCP, but not RoCE: the check says which connections are not SMC-R, or carry nothing.
+	for _, name := range []string{"a", "b"} {
+		lt.Must(name, "tc qdisc add dev eth0 clsact && "+
+			"tc filter add dev eth0 ingress protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff action drop")
+	}
+	hosts, out = c.play(cluster("rxe0"), playbook)
+	for name, peer := range map[string]string{"a": "b", "b": "a"} {
+		if h := hosts[name]; h.failed != 1 || h.changed+h.unreachable > 0 {
+			t.Errorf("without RoCE, host %s: %+v", name, h)
+		}
+		if !strings.Contains(out, `"msg": "to `+peer+": ") {
+			t.Errorf("the message of host %s does not name its peer", name)
+		}
+		lt.Must(name, noServer)
+	}
 }
+
+// noServer succeeds if no smc_chk runs.
+const noServer = "! grep -ls '[s]mc_chk' /proc/[0-9]*/cmdline"

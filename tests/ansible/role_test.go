@@ -49,7 +49,7 @@ func newMachine(t *testing.T) *machine {
 	if err := os.CopyFS(m.fake, os.DirFS("testdata/bin")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"smc_pnet", "smc_conf", "systemctl"} {
+	for _, name := range []string{"smc_chk", "smc_pnet", "smc_conf", "systemctl"} {
 		if err := os.Chmod(filepath.Join(m.fake, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
