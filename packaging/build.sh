@@ -42,6 +42,11 @@ host_files() {
 documents() {
 	doc=$1/usr/share/doc/$2
 	install -d "$doc"
+	if [ "$2" = smckit ]; then
+		install -d "$doc/docs"
+		install -m 644 README.md "$doc/README.md"
+		install -m 644 docs/* "$doc/docs/"
+	fi
 	case $3 in
 	deb)
 		gzip -9nc CHANGELOG.md >"$doc/changelog.gz"

@@ -242,6 +242,13 @@ func TestContents(t *testing.T) {
 				}
 			}
 		}
+		var documents []string
+		for _, name := range names(t, "docs/*") {
+			documents = append(documents, "/usr/share/doc/smckit/docs/"+name)
+		}
+		if diff := cmp.Diff(documents, paths(p.files, `^/usr/share/doc/smckit/docs/.`)); diff != "" {
+			t.Errorf("%s: documents (-want +got):\n%s", name, diff)
+		}
 		if got, want := strings.Join(p.config, " "), strings.Join(config, " "); got != want {
 			t.Errorf("%s: configuration %s, not %s", name, got, want)
 		}
