@@ -147,13 +147,26 @@ func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, p
 	if err != nil {
 		return err
 	}
-	return fillRoot(ctx, src, k, packages, final, progress)
+	return fillBuildRoot(ctx, src, k, packages, final, progress)
 }
 
-// fillRoot makes the directory final from packages. It works in a directory with another name, so that an interrupted run
-// leaves nothing that looks like a root.
-func fillRoot(
+// fillBuildRoot makes the build root for k from packages.
+func fillBuildRoot(
 	ctx context.Context, src packageSource, k *Kernel, packages []string, final string, progress func(string),
+) error {
+	hasHeaders := func(root string) error {
+		if _, err := os.Stat(filepath.Join(root, "usr/src/linux-headers-"+k.Release, "Makefile")); err != nil {
+			return fmt.Errorf("the packages hold no kernel headers: %w", err)
+		}
+		return nil
+	}
+	return fillRoot(ctx, src, packages, final, " for the build root of kernel "+k.Release, hasHeaders, progress)
+}
+
+// fillRoot makes the directory final from packages; purpose is for progress. It calls finish with the directory in which they are unpacked:
+// that has another name, so that an interrupted run leaves nothing that looks like a root.
+func fillRoot(
+	ctx context.Context, src packageSource, packages []string, final, purpose string, finish func(root string) error, progress func(string),
 ) error {
 	downloads := filepath.Join(filepath.Dir(final), "download")
 	if err := os.MkdirAll(downloads, 0o755); err != nil {
@@ -167,12 +180,12 @@ func fillRoot(
 	if err := os.RemoveAll(unpacked); err != nil {
 		return err
 	}
-	progress(fmt.Sprintf("unpacking %d packages for the build root of kernel %s", len(debs), k.Release))
+	progress(fmt.Sprintf("unpacking %d packages%s", len(debs), purpose))
 	if err := unpackRoot(ctx, debs, unpacked); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(unpacked, "usr/src/linux-headers-"+k.Release, "Makefile")); err != nil {
-		return fmt.Errorf("the packages hold no kernel headers: %w", err)
+	if err := finish(unpacked); err != nil {
+		return err
 	}
 	unix.Sync()
 	return errors.Join(os.Rename(unpacked, final), os.RemoveAll(downloads))
@@ -211,7 +224,7 @@ func unpackRoot(ctx context.Context, debs []string, root string) error {
 	return nil
 }
 
-// pruneRoots removes the build roots below dir other than the one named.
+// pruneRoots removes the roots below dir other than the one named.
 func pruneRoots(dir, current string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

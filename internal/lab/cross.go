@@ -191,7 +191,7 @@ func makeCross(ctx context.Context, src crossSource, k *Kernel, final string, pr
 	}
 	// Leave out the dependencies: most of them are programs for that architecture.
 	packages = append(packages, "linux-headers-"+k.Release+":"+k.arch().debian+"="+k.Package)
-	return fillRoot(ctx, src, k, packages, final, progress)
+	return fillBuildRoot(ctx, src, k, packages, final, progress)
 }
 
 // crossPackages are needed to build modules and C programs for an architecture, besides headers and a compiler.

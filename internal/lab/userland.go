@@ -6,12 +6,9 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
 
 // userlandSuite is the Debian suite of the programs that guests of another architecture than this machine's run.
@@ -44,7 +41,10 @@ func userland(ctx context.Context, a *architecture, progress func(string)) (stri
 		if err := src.update(ctx); err != nil {
 			return err
 		}
-		return makeUserland(ctx, src, final, progress)
+		if err := makeUserland(ctx, src, final, progress); err != nil {
+			return err
+		}
+		return pruneRoots(dir, filepath.Base(final))
 	})
 	if err != nil {
 		return "", fmt.Errorf("programs for %s: %w", a.debian, err)
@@ -58,29 +58,7 @@ func makeUserland(ctx context.Context, src packageSource, final string, progress
 	if err != nil {
 		return err
 	}
-	downloads := filepath.Join(filepath.Dir(final), "download")
-	if err := os.MkdirAll(downloads, 0o755); err != nil {
-		return err
-	}
-	debs, err := src.fetchAll(ctx, packages, downloads, progress)
-	if err != nil {
-		return err
-	}
-	unpacked := filepath.Join(filepath.Dir(final), "unpack")
-	if err := os.RemoveAll(unpacked); err != nil {
-		return err
-	}
-	progress(fmt.Sprintf("unpacking %d packages", len(debs)))
-	if err := unpackRoot(ctx, debs, unpacked); err != nil {
-		return err
-	}
 	// Every user of a guest writes to it.
-	if err := os.Chmod(filepath.Join(unpacked, "tmp"), 0o777|os.ModeSticky); err != nil {
-		return err
-	}
-	if err := pruneRoots(filepath.Dir(final), filepath.Base(unpacked)); err != nil {
-		return err
-	}
-	unix.Sync()
-	return errors.Join(os.Rename(unpacked, final), os.RemoveAll(downloads))
+	finish := func(root string) error { return os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky) }
+	return fillRoot(ctx, src, packages, final, "", finish, progress)
 }
