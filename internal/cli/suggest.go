@@ -74,12 +74,17 @@ func refused(cmd *cobra.Command, word string, err error) error {
 
 // Suggest returns a remark that names those of words for which word may be a mistake, empty if it resembles none.
 func Suggest(word string, words ...string) string {
+	return didYouMean(Similar(word, distance(word), words))
+}
+
+// Similar returns those of words that begin with word, or differ from it in at most distance letters, whatever their case.
+func Similar(word string, distance int, words []string) []string {
 	// cobra knows which words resemble each other, but only as names of commands.
-	list := &cobra.Command{SuggestionsMinimumDistance: distance(word)}
+	list := &cobra.Command{SuggestionsMinimumDistance: distance}
 	for _, w := range words {
 		list.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
 	}
-	return didYouMean(list.SuggestionsFor(word))
+	return list.SuggestionsFor(word)
 }
 
 func didYouMean(names []string) string {

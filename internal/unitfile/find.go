@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
 )
 
 const suffix = ".service"
@@ -249,8 +251,10 @@ func readFile(path string) (File, error) {
 // didYouMean names services that the user may have meant.
 func (s Search) didYouMean(name string) string {
 	short := strings.TrimSuffix(name, suffix)
-	like := slices.DeleteFunc(s.Names(), func(other string) bool {
-		return !strings.Contains(other, short) && distance(other, short) > 2
+	names := s.Names()
+	similar := cli.Similar(short, 2, names)
+	like := slices.DeleteFunc(names, func(other string) bool {
+		return !strings.Contains(other, short) && !slices.Contains(similar, other)
 	})
 	if len(like) == 0 {
 		return ": 'systemctl list-unit-files --type=service' lists them"
@@ -274,25 +278,4 @@ func (s Search) Names() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// distance is the number of letters to insert, delete or replace to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := last
-			if a[i] != b[j] {
-				replace++
-			}
-			last = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
