@@ -97,7 +97,7 @@ func (s *state) addGroupR(g *netlinksmc.LinkGroupR, ifName func(uint32) string) 
 		s.things[fmt.Sprintf("1 %s %02x %08x", id, l.ID, l.UID)] = thing{
 			about: eventJSON{
 				Object: objLink, LinkGroupID: id, LinkID: l.ID, LinkUID: fmt.Sprintf("%08x", l.UID), Device: l.IBDev, Port: l.IBPort, GID: l.GID,
-				PeerGID: l.PeerGID, Interface: interfaceName(ifName, l.NetIfindex),
+				PeerGID: l.PeerGID, Interface: ifName(l.NetIfindex),
 			},
 			up: l.State == netlinksmc.LinkActive,
 		}
@@ -123,7 +123,7 @@ func (s *state) addDevice(d *netlinksmc.Device, transport, name string, ifName f
 	for _, p := range d.Ports {
 		s.things[fmt.Sprintf("3 %s %d", name, p.Number)] = thing{
 			about: eventJSON{
-				Object: objPort, Transport: transport, Device: name, Port: p.Number, PNETID: p.PNETID, Interface: interfaceName(ifName, p.NetIfindex),
+				Object: objPort, Transport: transport, Device: name, Port: p.Number, PNETID: p.PNETID, Interface: ifName(p.NetIfindex),
 			},
 			up: p.State == netlinksmc.PortActive,
 		}
@@ -134,13 +134,6 @@ func (s *state) addFallbacks(role string, counts []netlinksmc.FallbackCount) {
 	for _, c := range counts {
 		s.fallbacks[fallbackKey{role, c.Reason}] = c.Count
 	}
-}
-
-func interfaceName(ifName func(uint32) string, index uint32) string {
-	if index == 0 {
-		return ""
-	}
-	return ifName(index)
 }
 
 // changes returns the events from one state to the next, in the order of the objects. Objects that are gone come before new ones.
