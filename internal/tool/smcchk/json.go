@@ -24,8 +24,8 @@ type document struct {
 	// `-C`, if a connection was tried
 	Live *liveJSON `json:"live,omitzero"`
 	// the most severe ones first
-	Findings []findingJSON `json:"findings"`
-	Unknown  []string      `json:"unknown_facts" schema1:"unknown"`
+	Findings []Finding `json:"findings"`
+	Unknown  []string  `json:"unknown_facts" schema1:"unknown"`
 }
 
 type moduleJSON struct {
@@ -99,7 +99,8 @@ type usedTransportJSON struct {
 	Unknown string `json:"transport_unknown,omitzero" schema1:"unknown"`
 }
 
-type findingJSON struct {
+// Finding is a condition that is met.
+type Finding struct {
 	ID       string `json:"condition" schema1:"id"`
 	Severity string `json:"severity"`
 	Text     string `json:"text"`
@@ -113,7 +114,7 @@ func newDocument(s *check.Snapshot, findings []check.Finding) document {
 		Module: moduleJSON{
 			Available: s.Sockets.Available(), Loaded: m.Loaded, BuiltIn: m.BuiltIn, Smckit: m.Ours, Version: m.Version, File: m.File,
 		},
-		Transports: []transportJSON{}, Findings: []findingJSON{}, Unknown: []string{},
+		Transports: []transportJSON{}, Findings: NewFindings(findings), Unknown: []string{},
 		Path: newPath(s.Path), Live: newLive(s.Live),
 	}
 	for _, c := range s.Choices() {
@@ -122,13 +123,19 @@ func newDocument(s *check.Snapshot, findings []check.Finding) document {
 			PNETID: cli.Printable(c.PNETID), Local: c.Local(),
 		})
 	}
-	for _, f := range findings {
-		doc.Findings = append(doc.Findings, findingJSON{f.ID, string(f.Severity), cli.OneLine(f.Text), cli.OneLine(f.Remedy)})
-	}
 	for _, u := range s.Unknown {
 		doc.Unknown = append(doc.Unknown, cli.OneLine(u))
 	}
 	return doc
+}
+
+// NewFindings returns findings as documents have them, never nil.
+func NewFindings(findings []check.Finding) []Finding {
+	list := []Finding{}
+	for _, f := range findings {
+		list = append(list, Finding{f.ID, string(f.Severity), cli.OneLine(f.Text), cli.OneLine(f.Remedy)})
+	}
+	return list
 }
 
 func newPath(p *check.Path) *pathJSON {
@@ -203,14 +210,14 @@ func newPNETDocument(i *check.Interface) pnetDocument {
 
 // conditionsDocument lists the conditions.
 type conditionsDocument struct {
-	Schema     int           `json:"schema"`
-	Conditions []findingJSON `json:"conditions"`
+	Schema     int       `json:"schema"`
+	Conditions []Finding `json:"conditions"`
 }
 
 func newConditions() conditionsDocument {
-	doc := conditionsDocument{Schema: jsondoc.Schema, Conditions: []findingJSON{}}
+	doc := conditionsDocument{Schema: jsondoc.Schema, Conditions: []Finding{}}
 	for _, c := range check.Conditions() {
-		doc.Conditions = append(doc.Conditions, findingJSON{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
+		doc.Conditions = append(doc.Conditions, Finding{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
 	}
 	return doc
 }

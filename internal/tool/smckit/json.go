@@ -9,6 +9,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/tool/smcchk"
 	"github.com/smckit/smckit/internal/tool/statdoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
@@ -29,8 +30,8 @@ type statusJSON struct {
 	// if known
 	Fallbacks *fallbacksJSON `json:"fallback_counts,omitzero"`
 	// what `smc_chk` finds, the most severe ones first
-	Findings []findingJSON `json:"findings"`
-	Unknown  []string      `json:"unknown_facts"`
+	Findings []smcchk.Finding `json:"findings"`
+	Unknown  []string         `json:"unknown_facts"`
 }
 
 type moduleJSON struct {
@@ -73,19 +74,12 @@ type fallbacksJSON struct {
 	Reasons []statdoc.Reason `json:"reasons"`
 }
 
-type findingJSON struct {
-	Condition string `json:"condition"`
-	Severity  string `json:"severity"`
-	Text      string `json:"text"`
-	Remedy    string `json:"remedy"`
-}
-
 func (s *status) document() statusJSON {
 	m := &s.host.Module
 	doc := statusJSON{
 		Schema: jsondoc.Schema, Able: s.able(), Kernel: s.host.Kernel.Release,
 		Module:  moduleJSON{Available: s.host.Sockets.Available(), Loaded: m.Loaded, Smckit: m.Ours, Version: m.Version},
-		Choices: []string{}, Devices: s.deviceList(), Findings: []findingJSON{}, Unknown: []string{},
+		Choices: []string{}, Devices: s.deviceList(), Findings: smcchk.NewFindings(s.findings), Unknown: []string{},
 	}
 	for _, c := range s.host.Choices() {
 		doc.Choices = append(doc.Choices, cli.Printable(c.String()))
@@ -100,9 +94,6 @@ func (s *status) document() statusJSON {
 		doc.Fallbacks = &fallbacksJSON{
 			Since: s.stats.Since, Total: s.stats.Fallbacks(), Connections: s.connections(), Reasons: statdoc.NewReasons(s.reasons()),
 		}
-	}
-	for _, f := range s.findings {
-		doc.Findings = append(doc.Findings, findingJSON{f.ID, string(f.Severity), cli.OneLine(f.Text), cli.OneLine(f.Remedy)})
 	}
 	for _, u := range s.unknown {
 		doc.Unknown = append(doc.Unknown, cli.OneLine(u))

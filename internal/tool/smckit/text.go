@@ -11,7 +11,7 @@ import (
 
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -83,7 +83,7 @@ func (s *status) devices() string {
 		if d.PNETID != "" {
 			text += " " + d.PNETID
 		}
-		if d.Origin == ism.SourceTable.String() {
+		if d.Origin == jsondoc.OriginTable {
 			text += "*" // as in smc_rnics
 		}
 		list = append(list, text)
