@@ -35,7 +35,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.w.Write(p)
 }
 
-// reportJSON prints the document of a failure of the command that path names, unless the command has begun another document, or reports no error.
+// reportJSON prints the document of a failure of the command that path names, unless the command has begun another document, or reports no
+// error.
 func reportJSON(t Tool, env *Env, path string, args []string, err error) {
 	var reported *StatusError
 	switch {

@@ -164,7 +164,8 @@ func (o *options) execSupervised(sys *system, w warner, p seccomp.Program, warne
 	return execOrShell(p, sys.exec)
 }
 
-// supervisor returns the command line of the supervisor. Its name makes smckit, too, run smc_run. The supervisor is quiet if the user has already been warned.
+// supervisor returns the command line of the supervisor. Its name makes smckit, too, run smc_run. The supervisor is quiet if the user has
+// already been warned.
 func (o *options) supervisor(warned bool) []string {
 	argv := []string{toolName, "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
 	argv = append(argv, o.ruleArguments()...)
