@@ -93,6 +93,18 @@ def run(module, tool, args, data=None):
     return process.returncode, to_native(out), to_native(err)
 
 
+def netns(module):
+    """Returns the options of a command that has it work in the network namespace of the module's option."""
+    name = module.params['netns']
+    return ['-N', name] if name else []
+
+
+def requested(module, subsets):
+    """Returns those of the subsets that the option gather_subset asks for."""
+    asked = module.params['gather_subset']
+    return [s for s in subsets if 'all' in asked or s in asked]
+
+
 def reason(tool, rc, err):
     """Makes one line of what a command says of its failure."""
     lines = [line for line in err.splitlines() if line.strip()]

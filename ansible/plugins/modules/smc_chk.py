@@ -177,8 +177,7 @@ class Check(object):
     def __init__(self, module):
         self.module = module
         self.require = module.params['require']
-        netns = module.params['netns']
-        self.netns = ['-N', netns] if netns else []
+        self.netns = smckit.netns(module)
 
     def judge(self):
         """Returns what the command finds about the host; the module fails if the command does."""

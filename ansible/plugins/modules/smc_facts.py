@@ -136,8 +136,7 @@ class Facts(object):
 
     def __init__(self, module):
         self.module = module
-        name = module.params['netns']
-        self.netns = ['-N', name] if name else []
+        self.netns = smckit.netns(module)
 
     def ask(self, tool, *args):
         """Returns the document of a command. One that fails gives a warning, and an empty document."""
@@ -201,13 +200,11 @@ def build_module():
 
 def main():
     module = build_module()
-    asked = module.params['gather_subset']
     loaded = smckit.smc_loaded()
     facts = {'kernel': os.uname()[2], 'module': smckit.module_state(loaded)}
     collect = Facts(module)
-    for subset in SUBSETS:
-        if loaded and ('all' in asked or subset in asked):
-            facts.update(getattr(collect, subset)())
+    for subset in smckit.requested(module, SUBSETS) if loaded else []:
+        facts.update(getattr(collect, subset)())
     module.exit_json(ansible_facts={'smc': facts})
 
 

@@ -126,8 +126,7 @@ class Info(object):
 
     def __init__(self, module):
         self.module = module
-        name = module.params['netns']
-        self.netns = ['-N', name] if name else []
+        self.netns = smckit.netns(module)
 
     def ask(self, *args):
         """Returns the document of a command of smckit. One that fails gives a warning, and None."""
@@ -172,15 +171,13 @@ def build_module():
 
 def main():
     module = build_module()
-    asked = module.params['gather_subset']
     loaded = smckit.smc_loaded()
     result = {'kernel_release': os.uname()[2], 'module': smckit.module_state(loaded)}
     info = Info(module)
-    for subset in SUBSETS:
-        if loaded and ('all' in asked or subset in asked):
-            found = getattr(info, subset)()
-            if found is not None:
-                result[subset] = found
+    for subset in smckit.requested(module, SUBSETS) if loaded else []:
+        found = getattr(info, subset)()
+        if found is not None:
+            result[subset] = found
     module.exit_json(changed=False, **result)
 
 

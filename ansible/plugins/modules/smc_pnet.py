@@ -203,12 +203,7 @@ def options(module, check, devices):
         argv.append('--check')
     if devices and module.params['force']:
         argv.append('--force')
-    return argv + netns(module)
-
-
-def netns(module):
-    name = module.params['netns']
-    return ['-N', name] if name else []
+    return argv + smckit.netns(module)
 
 
 def command(module, entry, state, check):
@@ -280,7 +275,7 @@ def undo(module, made, rc, err):
     steps += [['add'] + words(entry) + ['--force'] for entry in map(whole, made.removed)]
     failures = []
     for step in steps:
-        back, dummy, why = smckit.run(module, TOOL, step + netns(module))
+        back, dummy, why = smckit.run(module, TOOL, step + smckit.netns(module))
         if back != 0:
             failures.append(smckit.reason(TOOL, back, why))
     if failures:

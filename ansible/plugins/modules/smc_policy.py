@@ -131,11 +131,6 @@ from ansible_collections.smckit.smc.plugins.module_utils import smckit
 TOOL = 'smc_policy'
 
 
-def netns(module):
-    name = module.params['netns']
-    return ['-N', name] if name else []
-
-
 def options(module, adds):
     """Returns the options of a command that changes the rules; adds is true if it may add some."""
     argv = ['--diff']
@@ -143,7 +138,7 @@ def options(module, adds):
         argv.append('--check')
     if adds and module.params['force']:
         argv.append('--force')
-    return argv + netns(module)
+    return argv + smckit.netns(module)
 
 
 def check_words(module, rule):
@@ -191,7 +186,7 @@ def switch(module, result):
     if enabled is None:
         return
     check = ['--check'] if module.check_mode else []
-    document, remarks = smckit.call(module, TOOL, ['on' if enabled else 'off'] + check + netns(module))
+    document, remarks = smckit.call(module, TOOL, ['on' if enabled else 'off'] + check + smckit.netns(module))
     smckit.warn(module, remarks)
     result['changed'] = result['changed'] or document['changed']
 
