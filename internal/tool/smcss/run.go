@@ -104,7 +104,7 @@ func (o *options) show(ctx context.Context, src source, begin func() error, visi
 	var list []item
 	interrupted, err = o.each(ctx, src, o.extensions(), begin, func(s *netlinksmc.Socket) error {
 		it := item{socket: *s}
-		if o.facts != nil {
+		if o.order.key.facts {
 			it.info = o.facts.info(s)
 		}
 		list = append(list, it)
