@@ -39,6 +39,17 @@ func keepsFabric(members int, others ...string) func(map[string]int) bool {
 	return keeps(all...)
 }
 
+// startKept starts a server with a member. The service manager keeps both.
+func startKept(t *testing.T) (m *manager, dir string, c Config, s *server, a *client) {
+	t.Helper()
+	m, dir, c = newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	s = start(t, c, dir)
+	a = s.join(t)
+	m.wait(keepsFabric(4, "blue/peer/0/"))
+	return m, dir, c, s, a
+}
+
 // TestRestart checks that members do not notice when the server restarts, and that one that has ended meanwhile is gone.
 func TestRestart(t *testing.T) {
 	m, dir, c := newManager(t), t.TempDir(), testConfig()
@@ -94,11 +105,7 @@ func TestRestart(t *testing.T) {
 // TestRestartWhileJoining checks that the number of a member that was joining when the server was killed stays taken: its guest may have
 // the memory.
 func TestRestartWhileJoining(t *testing.T) {
-	m, dir, c := newManager(t), t.TempDir(), testConfig()
-	c.Store = m.store()
-	first := start(t, c, dir)
-	a := first.join(t)
-	m.wait(keepsFabric(4, "blue/peer/0/"))
+	m, dir, c, first, a := startKept(t)
 	b := first.stall(t)
 	m.wait(keepsFabric(4, "blue/joining/1", "blue/peer/0/", "blue/peer/1/"))
 	head := a.mapped()
@@ -162,11 +169,7 @@ func fewFiles(t *testing.T) (end func()) {
 
 // TestRestartFails checks that the service manager keeps everything if a start fails for lack of files, and that the next one continues.
 func TestRestartFails(t *testing.T) {
-	m, dir, c := newManager(t), t.TempDir(), testConfig()
-	c.Store = m.store()
-	first := start(t, c, dir)
-	a := first.join(t)
-	m.wait(keepsFabric(4, "blue/peer/0/"))
+	m, dir, c, first, a := startKept(t)
 	first.stop()
 
 	c.Store = m.store()
@@ -255,11 +258,7 @@ func TestStoreIsFull(t *testing.T) {
 
 // TestRestartWithoutDoorbells checks that a server makes the doorbells that it has not been kept, and only these.
 func TestRestartWithoutDoorbells(t *testing.T) {
-	m, dir, c := newManager(t), t.TempDir(), testConfig()
-	c.Store = m.store()
-	first := start(t, c, dir)
-	a := first.join(t)
-	m.wait(keepsFabric(4, "blue/peer/0/"))
+	m, dir, c, first, a := startKept(t)
 	first.stop()
 	for _, name := range []string{"2/0", "2/1", "3/1"} {
 		m.handle("FDSTOREREMOVE=1\nFDNAME=blue/vector/"+name, nil)
@@ -276,11 +275,7 @@ func TestRestartWithoutDoorbells(t *testing.T) {
 
 // TestRestartWithOtherConfiguration checks that a fabric does not change while it has members.
 func TestRestartWithOtherConfiguration(t *testing.T) {
-	m, dir, c := newManager(t), t.TempDir(), testConfig()
-	c.Store = m.store()
-	first := start(t, c, dir)
-	a := first.join(t)
-	m.wait(keepsFabric(4, "blue/peer/0/"))
+	m, dir, c, first, a := startKept(t)
 	first.stop()
 
 	c.Members, c.Size, c.CHID, c.Store = 8, SizeMin(8), 0xff20, m.store()
