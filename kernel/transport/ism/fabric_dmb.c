@@ -34,6 +34,12 @@ static u32 place_len(const struct smc_fabric_place *p)
 	return p->n * SMC_FABRIC_BLOCK_LEN;
 }
 
+/* Finds where a token leads. Return: false if there cannot be a DMB with @len bytes at @off. */
+static bool find_range(const struct smc_fabric *f, u64 token, u32 off, u32 len, struct smc_fabric_place *p)
+{
+	return smc_fabric_place_of(f, token, p) && off <= place_len(p) && len <= place_len(p) - off;
+}
+
 /* Takes @n blocks that follow each other. Return: the first, or n_blocks if there are none. */
 static u32 take_blocks(struct smc_fabric *f, u32 n)
 {
@@ -246,7 +252,7 @@ static int fabric_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 tok
 	int rc = 0;
 	u8 *dmb;
 
-	if (!smc_fabric_place_of(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off || !IS_ALIGNED(off | len, sizeof(u64)))
+	if (!find_range(d->fabric, token, off, len, &p) || !IS_ALIGNED(off | len, sizeof(u64)))
 		return -EINVAL;
 	rcu_read_lock();
 	dmb = begin_writing(d, token, &p, SMC_FABRIC_DMB_SENDS);
@@ -287,7 +293,7 @@ static ssize_t fabric_copy(struct smc_ism_dmb *own, u64 token, u32 off, struct i
 	u32 done = 0;
 
 	might_sleep();
-	if (!smc_fabric_place_of(d->fabric, token, &p) || off > place_len(&p) || len > place_len(&p) - off)
+	if (!find_range(d->fabric, token, off, len, &p))
 		return -EINVAL;
 	while (done < len) {
 		u32 want = min_t(u32, len - done, COPY_MAX);

@@ -69,9 +69,10 @@
 
 /*
  * The token of a DMB, from the highest bit on: member (8 bits), first block (16), size code as in CLC (4), random (36, not 0). A writer
- * writes the token of the peer's DMB into its own descriptor, then looks whether that DMB still has the token and is for this
- * writer, copies, and writes 0. Else someone who is no member could have a member write to a third one, by naming a token. An owner that has cleared a token uses the blocks again when no descriptor of the writer names the token, or the
- * writer has left the fabric.
+ * writes the token of the peer's DMB into its own descriptor, then looks whether that DMB still has the token and is for this writer,
+ * copies, and writes 0. An owner that has cleared a token uses the blocks again when no descriptor of the writer names the token, or the
+ * writer has left the fabric. Without the word for the writer, someone who is no member could have a member write to a third one, by
+ * naming a token.
  */
 #define SMC_FABRIC_TOKEN_MEMBER	56
 #define SMC_FABRIC_TOKEN_BLOCK	40

@@ -39,7 +39,7 @@ static void mark_token(struct smc_fabric *f, u64 token)
 {
 	struct smc_fabric_place p;
 
-	if (token && smc_fabric_place_of(f, token, &p) && p.member == f->own)
+	if (smc_fabric_place_of(f, token, &p) && p.member == f->own)
 		bitmap_set(f->named, p.block, p.n);
 }
 
