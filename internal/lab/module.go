@@ -142,6 +142,10 @@ func (b moduleBuild) build(ctx context.Context, k *Kernel, r *buildRoot, progres
 	if err != nil {
 		return "", err
 	}
+	cache, err := openModuleCache()
+	if err != nil {
+		return "", err
+	}
 	dir += b.variant
 	name := k.Release + b.variant
 	err = inWorkDir(ctx, k, b.variant, source, progress, func(work string, src sources) error {
@@ -150,11 +154,20 @@ func (b moduleBuild) build(ctx context.Context, k *Kernel, r *buildRoot, progres
 			progress(name + ": the modules are up to date")
 			return nil
 		}
+		if taken, err := cache.take(stamp, dir); err != nil {
+			return err
+		} else if taken {
+			progress(name + ": the modules were built for another checkout")
+			return nil
+		}
 		progress(name + ": building the modules")
 		if err := r.makeModules(ctx, work, b.flags); err != nil {
 			return err
 		}
-		return b.put(ctx, k, r, work, dir, stamp)
+		if err := b.put(ctx, k, r, work, dir, stamp); err != nil {
+			return err
+		}
+		return cache.keep(stamp, dir)
 	})
 	if err != nil {
 		return "", fmt.Errorf("modules for kernel %s: %w", k.Release, err)

@@ -24,9 +24,9 @@ func newModules(env *cli.Env) *cobra.Command {
 		Use:   "modules",
 		Short: "Build this repository's AF_SMC modules for the kernels that the lab boots",
 		Long: `Build the modules of kernel/ for each kernel series, with warnings as errors, into build/kernel/<release>, where
-'--module ours' finds them. Modules that were built from the same sources are not built again. smclab downloads the
-kernel's own compiler and headers once, into $SMCKIT_CACHE, and uses them in a mount namespace. If unprivileged user
-namespaces are not allowed, that needs root.
+'--module ours' finds them. Modules that were built from the same sources, here or in another checkout, are not built again.
+smclab downloads the kernel's own compiler and headers once, into $SMCKIT_CACHE, and uses them in a mount namespace. If
+unprivileged user namespaces are not allowed, that needs root.
 
 With --arch smclab cross-compiles them for another architecture, by default for each kernel series that Debian has there. Only s390x has
 ISM devices. If a kernel for s390x lacks their driver, smclab also compiles the client of the driver, and leaves that build
