@@ -52,17 +52,23 @@ static bool look_at_beat(struct smc_fabric *f, u8 member, bool is_new, bool seco
 	return smc_fabric_beat_seen(&m->beat, smc_fabric_read64(smc_fabric_area(f, member) + SMC_FABRIC_BEAT));
 }
 
+/* smc_fabric_gid_of() - returns the second half of a member's GID as the directory has it, or 0 if it has none. Any context. */
+u64 smc_fabric_gid_of(const struct smc_fabric *f, u8 member)
+{
+	u64 gid = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
+
+	return gid >> SMC_FABRIC_TOKEN_MEMBER == member ? gid : 0;
+}
+
 /* Compares a member with the directory, and ends the groups with the one that was there before, or that has become silent. May sleep. */
 static void compare_member(struct smc_fabric *f, u8 member, bool second)
 {
-	u64 is = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
 	struct smc_fabric_member *m = &f->members[member];
 	const u64 was[2] = { f->dev.gid[0], m->gid };
+	u64 is = smc_fabric_gid_of(f, member);
 	bool silent;
 
 	lockdep_assert_held(&f->members_lock);
-	if (is >> SMC_FABRIC_TOKEN_MEMBER != member)
-		is = 0;
 	silent = look_at_beat(f, member, is != was[1], second);
 	if (is == was[1] && silent == m->silent)
 		return;

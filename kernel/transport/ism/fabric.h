@@ -46,7 +46,7 @@ struct smc_fabric_member {
 	struct smc_fabric_beat	beat;		/* members_lock */
 	/* fabric_reuse.c, one caller at a time: */
 	unsigned long		*kept;		/* own blocks that it may write to as those of an earlier member; NULL if there are none */
-	u64			kept_gid;	/* the second half of its GID when it named them */
+	u64			kept_gid;	/* the second half of its GID when it named them; 0 if its entry was damaged then */
 	u8			absent;		/* seconds that it was not in the directory since then */
 };
 
@@ -126,6 +126,7 @@ static inline bool smc_fabric_place_of(const struct smc_fabric *f, u64 token, st
 }
 
 /* fabric.c */
+u64 smc_fabric_gid_of(const struct smc_fabric *f, u8 member);
 bool smc_fabric_reaches(const struct smc_fabric *f, const u64 gid[2]);
 bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2]);
 bool smc_fabric_knows(struct smc_fabric *f, const u64 gid[2]);

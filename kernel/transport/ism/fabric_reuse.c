@@ -85,11 +85,14 @@ static bool is_kept(const struct smc_fabric *f, u32 block)
 static void release_kept(struct smc_fabric *f, u8 member)
 {
 	struct smc_fabric_member *m = &f->members[member];
-	const u64 gid[2] = { f->dev.gid[0], m->kept_gid };
-	bool gone = is_gone(f, gid, true, &m->absent);
 	u32 block;
+	bool gone;
 
 	might_sleep();
+	/* Its entry may have been damaged when this host joined. */
+	if (!m->kept_gid)
+		m->kept_gid = smc_fabric_gid_of(f, member);
+	gone = is_gone(f, (const u64[2]){ f->dev.gid[0], m->kept_gid }, true, &m->absent);
 	for_each_set_bit(block, m->kept, f->n_blocks) {
 		if (!gone && test_bit(block, f->named))
 			continue;
@@ -149,14 +152,11 @@ void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 		smc_fabric_dmb_free(d);
 }
 
-/* Keeps our blocks that a member names. May sleep. Return: 0 or -ENOMEM. */
+/* Keeps our blocks that a member names, whose entry others may have overwritten. May sleep. Return: 0 or -ENOMEM. */
 static int keep_named(struct smc_fabric *f, u8 member)
 {
 	struct smc_fabric_member *m = &f->members[member];
-	u64 gid = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
 
-	if (!gid)
-		return 0;
 	mark_named(f, member);
 	if (bitmap_empty(f->named, f->n_blocks))
 		return 0;
@@ -165,8 +165,7 @@ static int keep_named(struct smc_fabric *f, u8 member)
 		return -ENOMEM;
 	bitmap_copy(m->kept, f->named, f->n_blocks);
 	bitmap_or(f->used, f->used, f->named, f->n_blocks);
-	/* If it was removed, or someone else has written this, its number is what counts. */
-	m->kept_gid = gid >> SMC_FABRIC_TOKEN_MEMBER == member ? gid : (u64)member << SMC_FABRIC_TOKEN_MEMBER;
+	m->kept_gid = smc_fabric_gid_of(f, member);
 	return 0;
 }
 
