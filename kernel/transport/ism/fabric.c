@@ -389,6 +389,10 @@ static void join_fabric(struct smc_fabric *f)
 	virt_wmb(); /* the area is ready before others find it */
 	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
 	ring_members(f);
+	/* Those who are there already are no reason to wait before peers are forgotten for the next one. */
+	compare_members(f, false);
+	WRITE_ONCE(f->news, false);
+	smc_peers_forget(NULL);
 	f->watched = jiffies - WATCH_INTERVAL;
 	f->forget_from = jiffies;
 	WRITE_ONCE(f->joined, true);
