@@ -55,6 +55,7 @@ func hostileMember(t *testing.T, kernel string) {
 	w := words{lt: lt, path: path}
 	t.Run("strangers", func(t *testing.T) { strangers(t, w, address) })
 	t.Run("kept blocks", func(t *testing.T) { keptBlocks(t, w) })
+	t.Run("taken number", func(t *testing.T) { takenNumber(t, w, address) })
 	p = keep(t, lt, address, 4)
 	hostile := lt.StartIn("c", "", "sh", "-c", "exec scribble -device "+path+" -spare a,b >/run/scribbled")
 	scribbled(t, lt, "some")
@@ -122,6 +123,11 @@ func (w words) write(pairs ...uint64) {
 	w.lt.Must("c", "scribble -device "+w.path+" -write "+strings.Join(all, ","))
 }
 
+// read reads a word.
+func (w words) read(at uint64) string {
+	return strings.TrimSpace(w.lt.Must("c", fmt.Sprintf("scribble -device %s -read %d", w.path, at)))
+}
+
 // wait waits until a word fulfils a condition of test(1).
 func (w words) wait(t *testing.T, at uint64, condition string) {
 	t.Helper()
@@ -134,8 +140,7 @@ func (w words) wait(t *testing.T, at uint64, condition string) {
 func (w words) looked(t *testing.T, layout fabric.Layout, host string) {
 	t.Helper()
 	at := layout.Area(int(w.number(t, host))) + areaBeat
-	now := strings.TrimSpace(w.lt.Must("c", fmt.Sprintf("scribble -device %s -read %d", w.path, at)))
-	w.wait(t, at, "-ge $(("+now+" + 2))")
+	w.wait(t, at, "-ge $(("+w.read(at)+" + 2))")
 }
 
 // hostileLayout is that of the memory in TestHostileMember.
@@ -189,13 +194,17 @@ func strangers(t *testing.T, w words, address string) {
 	w.write(gid, 0)
 }
 
+// descriptors returns where those of a member begin, each with the token of a DMB.
+func descriptors(layout fabric.Layout, member uint64) uint64 {
+	return layout.Area(int(member)) + (areaSignals+uint64(layout.Blocks)+dmbLen-1)/dmbLen*dmbLen
+}
+
 // keptBlocks has two members name the same memory of a host before that joins: it uses none of it until both do not name it any more.
 func keptBlocks(t *testing.T, w words) {
 	layout, lt := hostileLayout(t), w.lt
 	a, others := w.number(t, "a"), w.unused(t)
-	dmbs := (areaSignals + uint64(layout.Blocks) + dmbLen - 1) / dmbLen * dmbLen
 	// The first word of a descriptor that names a token.
-	copies := func(member uint64) uint64 { return layout.Area(int(member)) + dmbs + 8 }
+	copies := func(member uint64) uint64 { return descriptors(layout, member) + 8 }
 	pci := device(lt, "a")
 	lt.Must("a", fmt.Sprintf("echo %s >%s/unbind", pci, driver))
 	for _, m := range others {
@@ -214,4 +223,27 @@ func keptBlocks(t *testing.T, w words) {
 	for _, m := range others {
 		w.write(directoryAt+m*entryLen, 0)
 	}
+}
+
+// takenNumber has another guest appear with the number of a host: the host leaves, its connections end, and it writes nothing more to the
+// area, which may be the other guest's.
+func takenNumber(t *testing.T, w words, address string) {
+	lt, a := w.lt, w.number(t, "a")
+	p := keep(t, lt, address, 1)
+	token := descriptors(hostileLayout(t), a)
+	before := w.read(token)
+	if before == "0" {
+		t.Fatal("the first block of the area has no DMB")
+	}
+	w.write(directoryAt+a*entryLen, a<<56|1)
+	if err := lt.Host("a").WaitFor(t.Context(), "dmesg | grep -q 'another host has its number'"); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, p)
+	if now := w.read(token); now != before {
+		t.Errorf("the host has written to the area: %s instead of the token %s", now, before)
+	}
+	pci := device(lt, "a")
+	lt.Must("a", fmt.Sprintf("echo %[1]s >%[2]s/unbind; echo %[1]s >%[2]s/bind", pci, driver))
+	lt.Must("a", "smcflow check "+address)
 }

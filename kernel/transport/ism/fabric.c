@@ -154,6 +154,16 @@ static const char *why_to_leave(const struct smc_fabric *f)
 	return NULL;
 }
 
+/* Nobody reads or writes the memory after this. May sleep; not concurrently with the watch, unless it is the caller. */
+static void leave_memory(struct smc_fabric *f)
+{
+	spin_lock_bh(&f->lock);
+	WRITE_ONCE(f->gone, true);
+	spin_unlock_bh(&f->lock);
+	synchronize_rcu(); /* pairs with begin_writing(), dmb_open(), look_for_signals(), and readers of smc_rcvbuf.gone */
+	smc_fabric_dmbs_close(f, false);
+}
+
 /* Writes what others have to know of this member, and finds what they have overwritten, unless this host has to leave. May sleep. */
 static void restore_own(struct smc_fabric *f)
 {
@@ -161,6 +171,8 @@ static void restore_own(struct smc_fabric *f)
 
 	if (why) {
 		dev_warn(&f->pdev->dev, "this host leaves the fabric: %s\n", why);
+		/* First, because the area may be another guest's, to which nothing of the connections that end now may be written. */
+		leave_memory(f);
 		stop_using(f);
 		return;
 	}
@@ -417,16 +429,6 @@ static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
 	mutex_init(&f->members_lock);
 	INIT_DELAYED_WORK(&f->watch, watch_fabric);
 	INIT_WORK(&f->free, fabric_free_work);
-}
-
-/* Nobody reads or writes the memory after this. May sleep. */
-static void leave_memory(struct smc_fabric *f)
-{
-	spin_lock_bh(&f->lock);
-	WRITE_ONCE(f->gone, true);
-	spin_unlock_bh(&f->lock);
-	synchronize_rcu(); /* pairs with begin_writing() and readers of smc_rcvbuf.gone */
-	smc_fabric_dmbs_close(f, false);
 }
 
 /* Becomes a member. May sleep. Return: 0 or a negative errno. */

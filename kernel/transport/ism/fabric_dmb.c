@@ -82,13 +82,19 @@ void smc_fabric_dmb_free(struct smc_fabric_dmb *d)
 	kfree(d);
 }
 
-/* The memory is cleared, since the peer may claim to have written what an earlier connection has left there. */
-static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
+/*
+ * The memory is cleared, since the peer may claim to have written what an earlier connection has left there. Under RCU. Return: false if
+ * this host has left the fabric.
+ */
+static bool dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 {
 	struct smc_fabric *f = d->fabric;
 	u8 *mem = block_at(f, f->own, d->block);
 	u32 len = d->n * SMC_FABRIC_BLOCK_LEN;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may go");
+	if (READ_ONCE(f->gone))
+		return false;
 	memset(mem, 0, len);
 	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_SIGNALS + d->block], 0);
 	smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_COPIES, 0);
@@ -106,6 +112,7 @@ static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
 	f->dmbs[d->block] = d;
 	smc_fabric_write64(smc_fabric_descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, d->dmb.token);
 	spin_unlock_bh(&f->lock);
+	return true;
 }
 
 /* Has another member overwritten a DMB's descriptor? */
@@ -145,6 +152,7 @@ static struct smc_ism_dmb *fabric_dmb_get(struct smc_ism_dev *dev, u32 len, cons
 	struct smc_fabric *f = smc_fabric_of(dev);
 	u32 n = len / SMC_FABRIC_BLOCK_LEN;
 	struct smc_fabric_dmb *d;
+	bool ok;
 
 	might_sleep();
 	/* Later, its departure has to be noticed. */
@@ -162,8 +170,13 @@ static struct smc_ism_dmb *fabric_dmb_get(struct smc_ism_dev *dev, u32 len, cons
 		return ERR_PTR(n > 1 ? -ENOMEM : -ENOSPC);
 	}
 	smc_fabric_get(f);
-	dmb_open(d, gid);
-	return &d->dmb;
+	rcu_read_lock();
+	ok = dmb_open(d, gid);
+	rcu_read_unlock();
+	if (ok)
+		return &d->dmb;
+	smc_fabric_dmb_free(d);
+	return ERR_PTR(-ENOSPC);
 }
 
 static void fabric_dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)

@@ -64,7 +64,6 @@ static bool deliver_signals(struct smc_fabric *f)
 	bool any = block; /* it begins in the middle */
 
 	lockdep_assert_in_softirq();
-	rcu_read_lock();
 	for (; block < top && left; block++) {
 		if (IS_ALIGNED(block, sizeof(u64)) && !READ_ONCE(*(const u64 *)(signals + block))) {
 			block += sizeof(u64) - 1;
@@ -73,7 +72,6 @@ static bool deliver_signals(struct smc_fabric *f)
 			left--;
 		}
 	}
-	rcu_read_unlock();
 	f->poll.next = left ? 0 : block;
 	return any || !left;
 }
@@ -110,11 +108,9 @@ static bool check_dmbs(struct smc_fabric *f)
 	unsigned int left = RUN_MAX;
 
 	lockdep_assert_in_softirq();
-	rcu_read_lock();
 	for (; block < top && left; block++)
 		if (check_dmb(f, block))
 			left--;
-	rcu_read_unlock();
 	f->poll.next_check = left ? 0 : block;
 	return !left;
 }
@@ -137,29 +133,33 @@ static bool go_on(struct smc_fabric_poll *poll, bool any)
 	return false;
 }
 
-static void look_for_signals(struct tasklet_struct *tasklet)
+/* Under RCU, with the device there. Return: whether to look again, soon. */
+static bool look(struct smc_fabric *f)
 {
-	struct smc_fabric *f = container_of(tasklet, struct smc_fabric, look);
 	u8 *looking = smc_fabric_area(f, f->own) + SMC_FABRIC_LOOKING;
 
-	/* Otherwise, signals of a hostile member could keep it going for ever. */
-	if (READ_ONCE(f->leaving))
-		return;
 	if (xchg(&f->check, false) && check_dmbs(f))
 		WRITE_ONCE(f->check, true);
 	WRITE_ONCE(*looking, 1);
-	if (go_on(&f->poll, deliver_signals(f))) {
-		tasklet_schedule(tasklet);
-		return;
-	}
+	if (go_on(&f->poll, deliver_signals(f)))
+		return true;
 	WRITE_ONCE(*looking, 0);
 	virt_mb(); /* pairs with smc_fabric_signal() */
-	if (deliver_signals(f)) {
-		f->poll.since = ktime_get_ns();
+	if (!deliver_signals(f))
+		return READ_ONCE(f->check);
+	f->poll.since = ktime_get_ns();
+	return true;
+}
+
+static void look_for_signals(struct tasklet_struct *tasklet)
+{
+	struct smc_fabric *f = container_of(tasklet, struct smc_fabric, look);
+
+	rcu_read_lock();
+	/* Signals of a hostile member could keep it going for ever. The area may be another guest's when this host has left the fabric. */
+	if (!READ_ONCE(f->leaving) && !READ_ONCE(f->gone) && look(f))
 		tasklet_schedule(tasklet);
-	} else if (READ_ONCE(f->check)) {
-		tasklet_schedule(tasklet);
-	}
+	rcu_read_unlock();
 }
 
 /* smc_fabric_signal_irq() - the interrupt handler for signals */
