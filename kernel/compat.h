@@ -24,11 +24,15 @@ typedef struct sockaddr smc_sockaddr_t;
 #define smc_compat_regs_arg(regs, n) regs_get_kernel_argument((regs), (n))
 #endif
 
-/* 6.2: the function tracer has the arguments of a function without its other registers. */
+/* 6.2: the function tracer has the arguments of a function without its other registers, but on s390, where these begin with a pt_regs. */
 #if defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 #define SMC_COMPAT_FTRACE
 #define SMC_COMPAT_FTRACE_FLAGS 0
+#ifdef CONFIG_S390
+#define smc_compat_ftrace_arg(regs, n) smc_compat_regs_arg((struct pt_regs *)(regs), n)
+#else
 #define smc_compat_ftrace_arg(regs, n) ftrace_regs_get_argument((regs), (n))
+#endif
 #elif defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
 #define SMC_COMPAT_FTRACE
 #define SMC_COMPAT_FTRACE_FLAGS FTRACE_OPS_FL_SAVE_REGS
