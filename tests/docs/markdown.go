@@ -9,12 +9,14 @@
 //	<!-- run: on both -->                                  all of the block, on both hosts instead of the first
 //	<!-- run: `smc_chk --server` on b, serves -->          this statement
 //	<!-- run by tests/demo/main.go -->                     not here, but there
+//	<!-- run by tests/x_test.go: on both -->               the same, and how
 //	<!-- not run: it takes an hour -->                     nowhere, and why
 //
-// After "run:" there may be several, separated by semicolons. What can be said of a statement:
+// After the colon there may be several, separated by semicolons. What can be said of a statement:
 //
 //	on a, on b, on both      which host it is run on
 //	serves                   it goes on until the end of the document; the next one waits until it listens
+//	stays                    the same, but the next one waits until it has printed something
 //	goes on                  it goes on until it is interrupted, which it is after its first output
 //	fails                    its exit status is 1: the document says so
 //	not run (REASON)
@@ -30,8 +32,9 @@ import (
 
 // Block is a fenced block of command lines.
 type Block struct {
-	File string
-	Line int // of the fence, from 1
+	File    string
+	Section string // the heading above it
+	Line    int    // of the fence, from 1
 	// By is the file that runs the block, Skip why nothing does; both are empty for a block that is run.
 	By, Skip string
 	Lines    []Line
@@ -56,13 +59,14 @@ func (l Line) First() Call {
 // How describes how a command line is run.
 type How struct {
 	// On are names of hosts.
-	On                    []string
-	Serves, GoesOn, Fails bool
+	On                           []string
+	Serves, Stays, GoesOn, Fails bool
 	// Skip is why it is not run.
 	Skip string
 }
 
 var (
+	title   = regexp.MustCompile(`^#+ +(.+)$`)
 	fence   = regexp.MustCompile("^ *(```+)\\s*(\\S*)")
 	comment = regexp.MustCompile(`(?s)^<!-- *(run:|run by |not run:)(.*)-->$`)
 )
@@ -70,9 +74,13 @@ var (
 // Blocks finds the command lines of a document.
 func Blocks(file, text string) ([]Block, error) {
 	var blocks []Block
+	section := ""
 	lines := strings.Split(text, "\n")
 	used := map[int]bool{} // comments that belong to a block, by their first line
 	for i := 0; i < len(lines); i++ {
+		if m := title.FindStringSubmatch(lines[i]); m != nil {
+			section = m[1]
+		}
 		open := fence.FindStringSubmatch(lines[i])
 		if open == nil {
 			continue
@@ -86,7 +94,7 @@ func Blocks(file, text string) ([]Block, error) {
 		if open[2] != "sh" {
 			continue
 		}
-		b := Block{File: file, Line: first}
+		b := Block{File: file, Section: section, Line: first}
 		stmts, err := statements(strings.Join(lines[first:i], "\n"), first)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%w", file, err)
@@ -131,15 +139,17 @@ func (b *Block) apply(note string) error {
 		return fmt.Errorf("the comment says nothing after %q", m[1])
 	}
 	switch m[1] {
-	case "run by ":
-		b.By = rest
 	case "not run:":
 		b.Skip = rest
-	default:
-		for _, item := range strings.Split(rest, ";") {
-			if err := b.applyItem(strings.TrimSpace(item)); err != nil {
-				return err
-			}
+		return nil
+	case "run by ":
+		if b.By, rest, _ = strings.Cut(rest, ": "); rest == "" {
+			return nil
+		}
+	}
+	for _, item := range strings.Split(rest, ";") {
+		if err := b.applyItem(strings.TrimSpace(item)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -147,7 +157,7 @@ func (b *Block) apply(note string) error {
 
 var (
 	itemLine = regexp.MustCompile("^`([^`]+)` *")
-	itemHow  = regexp.MustCompile(`^(on (?:a|b|both)|serves|goes on|fails|not run \(([^)]+)\))(?:, *|$)`)
+	itemHow  = regexp.MustCompile(`^(on (?:a|b|both)|serves|stays|goes on|fails|not run \(([^)]+)\))(?:, *|$)`)
 )
 
 // applyItem applies one item of "run:".
@@ -188,6 +198,8 @@ func (h *How) apply(words string) error {
 			h.On = []string{"a", "b"}
 		case "serves":
 			h.Serves = true
+		case "stays":
+			h.Stays = true
 		case "goes on":
 			h.GoesOn = true
 		case "fails":

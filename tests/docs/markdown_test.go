@@ -31,22 +31,26 @@ func main() {}
 '''
 
 <!-- run: on both; "smc_chk --server" on b, serves; "smcr-stats --watch 2" goes on, on a;
-"sudo modprobe smc" not run (it, too, is loaded) -->
+"sudo modprobe smc" not run (it, too, is loaded); "redis-cli monitor" on a, stays -->
 '''sh
 smc_chk --server
 smcr-stats --watch 2   # rates
 sudo modprobe smc
+redis-cli monitor
 for i in a b; do
 	ip netns exec $i smcss -a | grep "x $i" && smcr info
 done
 '''
+
+## More
+
 <!-- not run: an hour -->
 '''sh
 make test
 '''
   * item
 
-<!-- run by tests/demo/main.go -->
+<!-- run by tests/demo/main.go: goes on -->
   '''sh
   make demo
   '''
@@ -56,30 +60,31 @@ make test
 	}
 	a, both := []string{"a"}, []string{"a", "b"}
 	want := []Block{
-		{File: "x.md", Line: 3, Lines: []Line{
+		{File: "x.md", Section: "Title", Line: 3, Lines: []Line{
 			{Number: 4, Text: "smc_pnet show", Calls: []Call{{"smc_pnet", "show"}}, How: How{On: a}},
 			{
 				Number: 5, Text: "smc_run -r 1m redis-server", How: How{On: a, Serves: true},
 				Calls: []Call{{"smc_run", "-r", "1m", "redis-server"}, {"redis-server"}},
 			},
 		}},
-		{File: "x.md", Line: 18, Lines: []Line{
+		{File: "x.md", Section: "Title", Line: 18, Lines: []Line{
 			{Number: 19, Text: "smc_chk --server", Calls: []Call{{"smc_chk", "--server"}}, How: How{On: []string{"b"}, Serves: true}},
 			{Number: 20, Text: "smcr-stats --watch 2", Calls: []Call{{"smcr-stats", "--watch", "2"}}, How: How{On: a, GoesOn: true}},
 			{
 				Number: 21, Text: "sudo modprobe smc", Calls: []Call{{"sudo", "modprobe", "smc"}, {"modprobe", "smc"}},
 				How: How{On: both, Skip: "it, too, is loaded"},
 			},
+			{Number: 22, Text: "redis-cli monitor", Calls: []Call{{"redis-cli", "monitor"}}, How: How{On: a, Stays: true}},
 			{
-				Number: 22, Text: "for i in a b; do\n\tip netns exec $i smcss -a | grep `x $i` && smcr info\ndone",
+				Number: 23, Text: "for i in a b; do\n\tip netns exec $i smcss -a | grep `x $i` && smcr info\ndone",
 				Calls: []Call{
 					{"ip", "netns", "exec", "x", "smcss", "-a"}, {"smcss", "-a"}, {"grep", "x"}, {"x", "x"}, {"smcr", "info"},
 				},
 				How: How{On: both},
 			},
 		}},
-		{File: "x.md", Line: 27, Skip: "an hour", Lines: []Line{{Number: 28, Text: "make test", Calls: []Call{{"make", "test"}}, How: How{On: a}}}},
-		{File: "x.md", Line: 33, By: "tests/demo/main.go", Lines: []Line{{Number: 34, Text: "make demo", Calls: []Call{{"make", "demo"}}, How: How{On: a}}}},
+		{File: "x.md", Section: "More", Line: 31, Skip: "an hour", Lines: []Line{{Number: 32, Text: "make test", Calls: []Call{{"make", "test"}}, How: How{On: a}}}},
+		{File: "x.md", Section: "More", Line: 37, By: "tests/demo/main.go", Lines: []Line{{Number: 38, Text: "make demo", Calls: []Call{{"make", "demo"}}, How: How{On: a, GoesOn: true}}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
