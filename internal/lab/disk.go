@@ -74,9 +74,6 @@ func (d *Debian) Disk() *Disk {
 // roomOnDisk is the free space on a disk in MiB.
 const roomOnDisk = 1024
 
-// stallTimeout returns after how many seconds a kernel reports that a processor makes no progress: by default 20, at most 120.
-func stallTimeout() int { return min(int(Scale(20*time.Second).Seconds()), 120) }
-
 // systemKernel prepares the kernel of the system below root for booting, in dir.
 func systemKernel(ctx context.Context, root, dir string) (*Kernel, error) {
 	const prefix = "vmlinuz-"
@@ -145,10 +142,7 @@ func (h *Host) attach(s *machineSpec) error {
 		"-blockdev", "driver=file,node-name=file,locking=off,cache.no-flush=on,filename=/proc/self/fd/"+file,
 		"-blockdev", "driver=raw,node-name=disk,file=file", "-device", "virtio-blk-pci,drive=disk",
 	)
-	s.kernel = append(s.kernel, "smckit.root=/dev/vda", "systemd.hostname="+h.Name,
-		// Other writers to this machine's disk may block the emulator for longer than a kernel's default timeout for stalls.
-		fmt.Sprintf("rcupdate.rcu_cpu_stall_timeout=%d", stallTimeout()), fmt.Sprintf("watchdog_thresh=%d", stallTimeout()/2),
-	)
+	s.kernel = append(s.kernel, "smckit.root=/dev/vda", "systemd.hostname="+h.Name)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -115,7 +116,9 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 	} else if khz := tscKHz(); a.native() && accel == "tcg" && khz > 0 {
 		s.kernel = append(s.kernel, fmt.Sprintf("tsc_early_khz=%d", khz))
 	}
-	s.kernel = append(s.kernel, a.options, kernelOptions, "console="+a.tty, "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release)
+	s.kernel = append(s.kernel, a.options, kernelOptions, "console="+a.tty, "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release,
+		// Other programs of this machine, or writers to its disk, may hold the emulator up for longer than a kernel's default timeout for stalls.
+		fmt.Sprintf("rcupdate.rcu_cpu_stall_timeout=%d", stallTimeout()), fmt.Sprintf("watchdog_thresh=%d", stallTimeout()/2))
 	if a.asynchronous {
 		s.kernel = append(s.kernel, "smckit.nics="+strconv.Itoa(len(h.lab.Wires)))
 	}
@@ -213,6 +216,9 @@ func socketpair() (here net.Conn, there *os.File, err error) {
 	}
 	return here, there, nil
 }
+
+// stallTimeout returns after how many seconds a kernel reports that a processor makes no progress: by default 20, at most 120.
+func stallTimeout() int { return min(int(Scale(20*time.Second).Seconds()), 120) }
 
 // kernelOptions end a guest at once if its kernel crashes, print warnings and worse to the console, and skip steps that only
 // cost time under emulation.
