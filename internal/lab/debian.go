@@ -114,6 +114,38 @@ func debootstrap(packages []string) []string {
 	return args
 }
 
+// Offer downloads packages of the suite, and those that they need, to where the system's apt looks for them: 'apt install' then
+// needs no network, which guests do not have. It also has apt assume the answer yes.
+func (d *Debian) Offer(packages ...string) {
+	d.t.Helper()
+	d.write("/etc/apt/apt.conf.d/90lab", []byte("APT::Get::Assume-Yes \"true\";\n"), 0o644)
+	needed := parseClosure(d.Must("/", "apt-get -qq -s install "+strings.Join(packages, " ")))
+	cache, err := CacheDir()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	dir := mkdir(filepath.Join(cache, "debian", "packages"))
+	unlock, err := lock(d.t.Context(), dir+".lock", func(step string) { d.t.Log(step) })
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer unlock()
+	for line := range strings.Lines(d.Must("/", "apt-get -qq download --print-uris "+strings.Join(needed, " "))) {
+		item, err := parseURI(line)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		name := item.file
+		item.file = filepath.Join(dir, name)
+		if err := item.download(d.t.Context()); err != nil {
+			d.t.Fatal(err)
+		}
+		if err := run(d.t.Context(), "cp", item.file, filepath.Join(d.Dir, "var/cache/apt/archives", name)); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
 // Try runs a shell script in the system and returns its output. The directory from is mounted on /mnt.
 func (d *Debian) Try(from, script string) (string, error) {
 	d.t.Helper()
