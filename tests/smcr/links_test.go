@@ -48,6 +48,7 @@ func linksBetween(t *testing.T, p [2]side) {
 		t.Run("both lost", func(t *testing.T) { bothLinksLost(t, lt) })
 		t.Run("deleted", func(t *testing.T) { linkDeleted(t, lt) })
 		t.Run("counted", func(t *testing.T) { linksCounted(t, lt) })
+		t.Run("monitored", func(t *testing.T) { monitored(t, lt) })
 	} else {
 		t.Run("lost and found", func(t *testing.T) { linksLostWithStock(t, lt, p) })
 	}
@@ -332,13 +333,19 @@ func linksLostInHandshakes(t *testing.T, lt *lab.Test) {
 	finish(t, check)
 }
 
+// awaitPorts waits until both ports of a host are active.
+func awaitPorts(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	if err := lt.Host(host).WaitFor(t.Context(), "smcr device --json | grep -c '\"ACTIVE\"' | grep -q 2"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // bothLinksLost takes both ports of a host down at once: connections end with an error, and new ones form a group with two links.
 func bothLinksLost(t *testing.T, lt *lab.Test) {
 	broken(t, lt, func() { lt.Must("a", "ip link set eth0 down; ip link set eth1 down") })
 	lt.Must("a", "ip link set eth0 up; ip link set eth1 up")
-	if err := lt.Host("a").WaitFor(t.Context(), "smcr device --json | grep -c '\"ACTIVE\"' | grep -q 2"); err != nil {
-		t.Fatal(err)
-	}
+	awaitPorts(t, lt, "a")
 	address, sink := serve(t, lt, "sink", 5055)
 	defer lab.Kill(t, sink)
 	kept := keepIn(t, lt, "", address, 2)
