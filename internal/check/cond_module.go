@@ -6,57 +6,13 @@ import (
 	"errors"
 	"os"
 	"strings"
+
+	"github.com/smckit/smckit/internal/catalogue"
 )
 
-// moduleConditions are about the module and its interfaces for programs and administrators.
-var moduleConditions = []Condition{
-	{
-		ID: "module-missing", Severity: Error,
-		Text:   "kernel %[1]s has no AF_SMC module",
-		Remedy: "install smckit's ('make modules_install' in its sources), or run a kernel that has one",
-		Find: func(s *Snapshot) []Values {
-			return met1(s.absent() && s.Module.File == "" && !s.Module.BuiltIn, s.Kernel.Release)
-		},
-	},
-	{
-		ID: "module-blocked", Severity: Error,
-		Text:   "modprobe is configured not to load the module smc: %[1]s",
-		Remedy: "remove that line, then 'modprobe smc'",
-		Find: func(s *Snapshot) []Values {
-			return met1(s.absent() && s.Module.Blocked != "", s.Module.Blocked)
-		},
-	},
-	{
-		ID: "module-other-kernel", Severity: Error,
-		Text:   "%[1]s was built for kernel %[2]s, and this kernel is %[3]s",
-		Remedy: "build it again for the running kernel: 'make modules_install', or 'dkms autoinstall'",
-		Find: func(s *Snapshot) []Values {
-			return met1(s.absent() && s.otherKernel(), s.Module.File, s.builtFor(), s.Kernel.Release)
-		},
-	},
-	{
-		ID: "module-unsigned", Severity: Error,
-		Text:   "the kernel loads only signed modules, and %[1]s has no signature",
-		Remedy: "sign the module with a key that is enrolled in the firmware (mokutil), or switch Secure Boot off",
-		Find: func(s *Snapshot) []Values {
-			return met1(s.absent() && s.unsigned(), s.Module.File)
-		},
-	},
-	{
-		ID: "modules-disabled", Severity: Error,
-		Text:   "the kernel does not load modules any more (kernel.modules_disabled)",
-		Remedy: "reboot, and load the module smc before that is set: put a line 'smc' into /etc/modules-load.d/smc.conf",
-		Find:   func(s *Snapshot) []Values { return met(s.absent() && s.Kernel.ModulesDisabled) },
-	},
-	{
-		ID: "module-not-loaded", Severity: Error,
-		Text:   "the module %[1]s is installed, and the kernel has not loaded it",
-		Remedy: "run 'modprobe smc' as root; if that fails, 'dmesg' shows the reason",
-		Find: func(s *Snapshot) []Values {
-			explained := s.Module.Blocked != "" || s.otherKernel() || s.unsigned() || s.Kernel.ModulesDisabled
-			return met1(s.absent() && s.Module.File != "" && !explained, s.Module.File)
-		},
-	},
+// moduleConditions are about the module and its interfaces for programs and administrators. Package catalogue has the reasons why there
+// is none, with which the other commands explain their errors.
+var moduleConditions = append(absentConditions(), []Condition{
 	{
 		ID: "module-stale", Severity: Warning,
 		Text:   "the loaded module differs from the installed one, %[1]s",
@@ -152,7 +108,7 @@ var moduleConditions = []Condition{
 			return met1(s.Control.Info.Version < 2, s.Control.Info.Version)
 		},
 	},
-}
+}...)
 
 // absent reports whether AF_SMC does not exist, as opposed to being forbidden for this program.
 func (s *Snapshot) absent() bool {
@@ -161,16 +117,23 @@ func (s *Snapshot) absent() bool {
 
 func refused(err error) bool { return errors.Is(err, os.ErrPermission) }
 
-// builtFor returns the kernel release that the module's file was built for, "" if it is unknown.
-func (s *Snapshot) builtFor() string {
-	release, _, _ := strings.Cut(s.Module.FileVermagic, " ")
-	return release
+// absentConditions are the reasons why a kernel has no AF_SMC module.
+func absentConditions() []Condition {
+	var out []Condition
+	for _, r := range catalogue.Reasons() {
+		out = append(out, Condition{
+			ID: r.ID, Severity: Error, Text: r.Text, Remedy: r.Remedy,
+			Fit: func(s *Snapshot) string { return r.Fit(s.catalogueHost()) },
+			Find: func(s *Snapshot) []Values {
+				values, found := r.Find(s.catalogueHost())
+				return met1(found && s.absent(), values...)
+			},
+		})
+	}
+	return out
 }
 
-func (s *Snapshot) otherKernel() bool { return s.builtFor() != "" && s.builtFor() != s.Kernel.Release }
-
-// unsigned reports whether the kernel refuses the module's file because it has no signature. A file that could not be read may
-// have one, so it is not reported.
-func (s *Snapshot) unsigned() bool {
-	return s.Kernel.SignaturesForced && s.Module.FileVermagic != "" && !s.Module.FileSigned
+// catalogueHost returns the facts for package catalogue.
+func (s *Snapshot) catalogueHost() *catalogue.Host {
+	return &catalogue.Host{Kernel: s.Kernel, Module: s.Module, Setup: s.Setup}
 }

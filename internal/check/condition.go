@@ -3,10 +3,11 @@
 package check
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/smckit/smckit/internal/catalogue"
 )
 
 // Severity is the severity of a condition.
@@ -30,6 +31,8 @@ type Condition struct {
 	// Text describes the fault, and Remedy the action to take. Each is one line without a full stop, and a format for the values
 	// that Find returns.
 	Text, Remedy string
+	// Fit returns the remedy that fits a host; nil if Remedy fits every one.
+	Fit func(s *Snapshot) string
 	// Sysctls are the settings outside of net.smc that Find reads with Snapshot.Setting. Settings of net.smc are always read.
 	Sysctls []string
 	// Find returns one set of values for each object that meets the condition.
@@ -79,24 +82,21 @@ func (s *Snapshot) Findings() []Finding {
 				continue
 			}
 			for _, v := range c.Find(s) {
-				out = append(out, c.finding(v))
+				out = append(out, c.finding(s, v))
 			}
 		}
 	}
 	return out
 }
 
-func (c *Condition) finding(v Values) Finding {
-	return Finding{ID: c.ID, Severity: c.Severity, Text: format(c.Text, v), Remedy: format(c.Remedy, v)}
-}
-
-// format formats a text. The text may leave values out, and refers to values by number.
-func format(text string, v Values) string {
-	if len(v) == 0 {
-		return text
+func (c *Condition) finding(s *Snapshot, v Values) Finding {
+	f := Finding{ID: c.ID, Severity: c.Severity, Text: catalogue.Format(c.Text, v)}
+	if c.Fit != nil {
+		f.Remedy = c.Fit(s)
+	} else {
+		f.Remedy = catalogue.Format(c.Remedy, v)
 	}
-	// Refer to an empty last value, so that Sprintf does not complain about values that the text leaves out.
-	return fmt.Sprintf(text+fmt.Sprintf("%%[%d]s", len(v)+1), append(slices.Clone(v), "")...)
+	return f
 }
 
 // Able reports whether SMC is possible: no finding is an Error.

@@ -162,6 +162,7 @@ func TestConditions(t *testing.T) {
 		also   string // further conditions that are met, by severity
 	}{
 		{id: "module-missing", change: gone, text: "kernel 7.2.0 has no AF_SMC module"},
+		{id: "module-on-host", change: func(s *Snapshot) { gone(s); s.Setup.Container = true }, text: "this is a container"},
 		{id: "module-blocked", change: func(s *Snapshot) { installed(s); s.Module.Blocked = "'blacklist smc' in /etc/x.conf" }, text: "'blacklist smc' in /etc/x.conf"},
 		{id: "module-other-kernel", change: func(s *Snapshot) { installed(s); s.Module.FileVermagic = "6.1.0 SMP" }, text: "built for kernel 6.1.0, and this kernel is 7.2.0"},
 		{id: "module-unsigned", change: func(s *Snapshot) { installed(s); s.Kernel.SignaturesForced = true }, text: "/lib/smc.ko has no signature"},

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -32,9 +33,9 @@ type Reader struct {
 func (r Reader) Read(ctx context.Context) (*Snapshot, error) {
 	s := &Snapshot{}
 	s.Sockets = readSockets()
-	s.Kernel = r.readKernel()
 	r.readControl(ctx, s)
-	s.Module = r.readModule(s.Kernel.Release)
+	host := catalogue.Read(r.Root)
+	s.Kernel, s.Module, s.Setup = host.Kernel, host.Module, host.Setup
 	s.Settings = r.readSettings()
 	s.Namespace = readNamespace(s)
 	readInterfaces(s)
@@ -87,16 +88,6 @@ func readSockets() Sockets {
 		IPv6:    try(unix.AF_SMC, protoSMC6),
 		IPProto: try(unix.AF_INET, protoInetSMC),
 	}
-}
-
-func (r Reader) readKernel() Kernel {
-	k := Kernel{Release: r.text("proc/sys/kernel/osrelease")}
-	k.ModulesDisabled = r.text("proc/sys/kernel/modules_disabled") == "1"
-	// The word in brackets is the current mode.
-	locked := r.text("sys/kernel/security/lockdown")
-	k.SignaturesForced = r.text("sys/module/module/parameters/sig_enforce") == "Y" ||
-		strings.Contains(locked, "[integrity]") || strings.Contains(locked, "[confidentiality]")
-	return k
 }
 
 // readControl reads all information that the module provides by netlink.

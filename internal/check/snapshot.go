@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -17,8 +18,10 @@ import (
 
 // Snapshot contains the facts about a host at one moment. Conditions judge them.
 type Snapshot struct {
-	Kernel    Kernel
-	Module    Module
+	Kernel Kernel
+	Module Module
+	// Setup is where this host gets modules from.
+	Setup     catalogue.Setup
 	Sockets   Sockets
 	Control   Control
 	Identity  Identity
@@ -48,31 +51,11 @@ type Snapshot struct {
 	Unknown []string
 }
 
-// Kernel describes the running kernel and its restrictions on modules.
-type Kernel struct {
-	Release string
-	// ModulesDisabled means that no module can be loaded until the next boot.
-	ModulesDisabled bool
-	// SignaturesForced means that only signed modules can be loaded.
-	SignaturesForced bool
-}
-
-// Module describes the AF_SMC module that is loaded, and the one that is installed for this kernel.
-type Module struct {
-	// Loaded means that the module is loaded or built in, and BuiltIn that it is built in.
-	Loaded, BuiltIn bool
-	// Ours means that smckit's module is loaded.
-	Ours                       bool
-	Version, SrcVersion, Taint string
-	// SMCR and SMCD are the parameters smcr and smcd of the loaded module, nil if it does not have them.
-	SMCR, SMCD *bool
-	// File is the installed module, empty if there is none. The other fields describe that file. They are empty if it could not
-	// be read.
-	File, FileVermagic, FileSrcVersion string
-	FileSigned                         bool
-	// Blocked is the line of modprobe's configuration that keeps the kernel from loading it, with its file.
-	Blocked string
-}
+// Kernel and Module are the facts by which package catalogue finds out why a kernel has no AF_SMC.
+type (
+	Kernel = catalogue.Kernel
+	Module = catalogue.Module
+)
 
 // Sockets contains the errors of making sockets, nil for success.
 type Sockets struct {

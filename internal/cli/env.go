@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/smckit/smckit/internal/catalogue"
 	"golang.org/x/term"
 )
 
@@ -27,6 +28,8 @@ type Env struct {
 	// EnterNetNS continues the command inside the named network namespace; see EnterNetNS. It does not return on
 	// success.
 	EnterNetNS func(name string) error
+	// Explain returns an error with the reason and the remedy that fit this host. nil leaves errors as they are.
+	Explain func(err error) error
 
 	buf    *bufio.Writer
 	output *output
@@ -43,6 +46,7 @@ func System() *Env {
 		Terminal:   term.IsTerminal(int(os.Stdout.Fd())),
 		Getenv:     os.Getenv,
 		EnterNetNS: EnterNetNS,
+		Explain:    catalogue.Explain,
 	}
 }
 

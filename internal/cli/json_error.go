@@ -7,11 +7,10 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/smckit/smckit/internal/jsondoc"
-	"github.com/smckit/smckit/pkg/smcerr"
+	remedies "github.com/smckit/smckit/internal/remedy"
 	"github.com/spf13/cobra"
 )
 
@@ -53,15 +52,11 @@ func reportJSON(t Tool, env *Env, path string, args []string, err error) {
 
 // splitRemedy returns the text of an error without its remedy, and the remedy.
 func splitRemedy(path string, err error) (text, remedy string) {
-	text = OneLine(err.Error())
 	if exitStatus(err) == ExitUsage {
-		return text, "see '" + path + " --help'"
+		return OneLine(err.Error()), "see '" + path + " --help'"
 	}
-	if e, ok := errors.AsType[*smcerr.Error](err); ok && e.Remedy != "" {
-		remedy = OneLine(e.Remedy)
-		return strings.Replace(text, ": "+remedy, "", 1), remedy
-	}
-	return text, ""
+	text, remedy = remedies.Split(err)
+	return OneLine(text), OneLine(remedy)
 }
 
 // asksJSON reports whether a command line that could not be parsed has the option --json.

@@ -90,6 +90,9 @@ func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	defer func() { env.Out, env.buf = out, nil }()
 
 	path, err := execute(ctx, t, env, args)
+	if err != nil && env.Explain != nil {
+		err = env.Explain(err)
+	}
 	reportJSON(t, env, path, args, err)
 	if ferr := env.Flush(); ferr != nil && (err == nil || errors.Is(err, ferr)) {
 		err = fmt.Errorf("cannot write the output: %w", ferr)

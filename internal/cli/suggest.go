@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	remedies "github.com/smckit/smckit/internal/remedy"
 	"github.com/spf13/cobra"
 )
 
@@ -75,6 +76,24 @@ func refused(cmd *cobra.Command, word string, err error) error {
 // Suggest returns a remark that names those of words for which word may be a mistake, empty if it resembles none.
 func Suggest(word string, words ...string) string {
 	return didYouMean(Similar(word, distance(word), words))
+}
+
+// mostNamed is the most objects that an error names.
+const mostNamed = 4
+
+// NoSuch returns the error that there is no object of that name: problem, a suggestion, the objects that exist if they are few, and list,
+// the command that lists them.
+func NoSuch(problem, name string, exist []string, list string) error {
+	problem += Suggest(name, exist...)
+	switch {
+	case len(exist) == 0:
+		return remedies.Errorf("there is none; '"+list+"' lists those that exist", "%s", problem)
+	case len(exist) == 1:
+		return remedies.Errorf("there is "+exist[0]+"; '"+list+"' lists it", "%s", problem)
+	case len(exist) <= mostNamed:
+		return remedies.Errorf("there are "+strings.Join(exist, ", ")+"; '"+list+"' lists them", "%s", problem)
+	}
+	return remedies.Errorf("'"+list+"' lists those that exist", "%s", problem)
 }
 
 // Similar returns those of words that begin with word, or differ from it in at most distance letters, whatever their case.

@@ -40,6 +40,8 @@ type Options struct {
 	Prefix string
 	// Quiet suppresses the warnings for the user, each of which is printed once. Debug adds a line for each socket.
 	Quiet, Debug bool
+	// Absent returns for the warning why AF_SMC is not available, and what to do. nil leaves that out.
+	Absent func() string
 
 	// socket makes an AF_SMC socket for a program that has asked for this domain and type. Tests replace it.
 	socket func(domain, typ int) (int, error)

@@ -89,7 +89,10 @@ func superviseRole(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &b); err != nil {
 		return err
 	}
-	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket, timeout: b.Timeout}
+	o := Options{
+		Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket, timeout: b.Timeout,
+		Absent: func() string { return "why not" },
+	}
 	if b.Deny != 0 {
 		o.add = func(uint64, int, uint32) error { return b.Deny }
 	}

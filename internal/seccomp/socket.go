@@ -116,9 +116,25 @@ func (w *worker) unavailable(r request, err error) {
 	case errors.Is(err, unix.EAFNOSUPPORT) && uint32(r.args[0]) == unix.AF_INET6:
 		w.warn(r, "ipv6", "AF_SMC over IPv6 is not available (%v): %s", err, result)
 	default:
-		w.warn(r, "smc", "AF_SMC is not available (%v): %s; run 'modprobe smc' as root to see why", err, result)
+		w.warnAbsent(r, err)
 	}
 	w.answerWithoutSMC(r, err)
+}
+
+// warnAbsent warns, once, that AF_SMC is not available.
+func (w *worker) warnAbsent(r request, err error) {
+	const key = "smc"
+	w.mu.Lock()
+	again := w.warned[key]
+	w.mu.Unlock()
+	if again || w.Quiet {
+		return // before it is read from files why
+	}
+	why := ""
+	if w.Absent != nil {
+		why = "; " + w.Absent()
+	}
+	w.warn(r, key, "AF_SMC is not available (%v): %s%s", err, w.result(), why)
 }
 
 // answerWithoutSMC answers socket() without an AF_SMC socket.

@@ -97,7 +97,11 @@ func (o *options) showPNETID(ctx context.Context) error {
 	}
 	i := s.Interface(o.pnetID)
 	if i == nil {
-		return fmt.Errorf("interface %q does not exist: 'ip link' lists those that do", o.pnetID)
+		var names []string
+		for _, i := range s.Interfaces {
+			names = append(names, i.Name)
+		}
+		return cli.NoSuch(fmt.Sprintf("interface %q does not exist", o.pnetID), o.pnetID, names, "ip link")
 	}
 	if o.json {
 		return o.env.WriteJSON(newPNETDocument(i))

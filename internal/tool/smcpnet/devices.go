@@ -8,6 +8,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
@@ -21,10 +22,10 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 	for _, e := range entries {
 		exists, err := pnetdev.Present(c.sys.devices, e)
 		if err != nil {
-			return fmt.Errorf("cannot find out which devices exist: %w; use --force to add entries without this check", err)
+			return remedy.Errorf("use --force to add entries without this check", "cannot find out which devices exist: %w;", err)
 		}
 		if !exists {
-			unknown = append(unknown, pnetdev.Missing(e))
+			unknown = append(unknown, pnetdev.Missing(e)+c.similar(e))
 		}
 	}
 	if len(unknown) == 0 {
@@ -35,5 +36,15 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 		fmt.Fprintf(c.env.Err, "%s: warning: %s; the entry has no effect until it appears\n", toolName, cli.Printable(text))
 		return nil
 	}
-	return fmt.Errorf("%s; use --force to add it for later", text)
+	return remedy.Errorf("use --force to add it for later", "%s;", text)
+}
+
+// similar returns a remark that names the devices for which that of an entry may be a mistake, empty if there are none.
+func (c *command) similar(e pnet.Entry) string {
+	list, name := c.sys.devices.Interfaces, e.Eth
+	if !e.IsEth() {
+		list, name = c.sys.devices.RDMA, e.IB
+	}
+	names, _ := list()
+	return cli.Suggest(name, names...)
 }

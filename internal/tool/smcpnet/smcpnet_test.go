@@ -257,6 +257,7 @@ func TestFailures(t *testing.T) {
 		want   string
 	}{
 		{name: "unknown interface", args: "add NET1 eth nosuch", want: "nosuch: no such network interface; use --force to add it for later"},
+		{name: "mistyped interface", args: "add NET1 eth eht0", want: `eht0: no such network interface (did you mean "eth0"?); use --force to add it for later`},
 		{name: "unknown RDMA device", args: "add NET1 ib nosuch", want: "nosuch: no such RDMA or ISM device; use --force"},
 		{name: "unknown devices in a file", args: "apply -", in: "add A eth a\nadd A eth eth0\nadd A ib b\n", want: "a: no such network interface, b: no such RDMA or ISM device; use --force"},
 		{name: "interface in another ID", args: "add NET2 eth eth0", want: "eth eth0 cannot be added to PNET ID NET2: it is in the table as 'NET1 eth eth0'; remove that entry first with 'smc_pnet del NET1 eth eth0'"},

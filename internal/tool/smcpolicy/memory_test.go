@@ -70,7 +70,7 @@ func TestMemoryCeiling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const remedy = "there is no such setting: load smckit's module with 'modprobe smc', or update it\n"
+	const remedy = "there is no such setting: install smckit's module (package smckit-dkms)\n"
 	h.expect(1, "", "smc_policy: set the ceiling: net.smc.max_memory_kbytes: "+remedy, "memory", "1M")
 	write(namespaceCeiling)
 	h.expect(1, "", "smc_policy: set the ceiling: net.smc.host_max_memory_kbytes: only the initial network namespace has the ceiling of the host: "+

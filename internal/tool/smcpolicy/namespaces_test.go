@@ -14,7 +14,7 @@ func TestNamespaces(t *testing.T) {
 	h.sys.settings = t.TempDir()
 	file := filepath.Join(h.sys.settings, policyForNamespaces)
 	const op = "smc_policy: have network namespaces use the rules of the host: net.smc.policy_for_namespaces: "
-	h.expect(1, "", op+"there is no such setting: load smckit's module with 'modprobe smc', or update it\n", "namespaces", "on")
+	h.expect(1, "", op+"there is no such setting: install smckit's module (package smckit-dkms)\n", "namespaces", "on")
 	if err := os.WriteFile(filepath.Join(h.sys.settings, namespaceCeiling), []byte("0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

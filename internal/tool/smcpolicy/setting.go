@@ -4,11 +4,14 @@ package smcpolicy
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/smckit/smckit/internal/catalogue"
+	"github.com/smckit/smckit/internal/remedy"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // settingsDir has the settings of the network namespace of the thread that opens it.
@@ -29,6 +32,9 @@ type setting struct {
 	// hostOnly says that only the initial network namespace has it, for errors; empty if that is not so.
 	hostOnly string
 }
+
+// errNoSetting means that the module that is loaded does not have a setting.
+var errNoSetting = smcerr.With(errors.New("there is no such setting"), smcerr.ErrNotSupported)
 
 // readSetting returns the value of a setting as its file has it.
 func (c *command) readSetting(s setting) (string, error) {
@@ -63,13 +69,17 @@ func (c *command) settingError(s setting, err error) error {
 	// All namespaces have the one, and only the initial one has the other.
 	_, all := os.Stat(filepath.Join(c.sys.settings, namespaceCeiling))
 	_, host := os.Stat(filepath.Join(c.sys.settings, hostCeiling))
+	e := &smcerr.Error{Op: op, Err: err}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: %w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", op, err)
+		e.Kind, e.Remedy = smcerr.ErrPermission, catalogue.NeedNetNSAdmin
 	case errors.Is(err, fs.ErrNotExist) && all == nil && host != nil && s.hostOnly != "":
-		return fmt.Errorf("%s: %s: run the command there", op, s.hostOnly)
+		return remedy.Errorf("run the command there", "%s: %s", op, s.hostOnly)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: there is no such setting: load smckit's module with 'modprobe smc', or update it", op)
+		e.Kind, e.Remedy = smcerr.ErrNoModule, catalogue.LoadModule
+		if _, err := os.Stat(c.sys.settings); err == nil {
+			e.Kind, e.Remedy = errNoSetting, catalogue.NeedSmckit
+		}
 	}
-	return fmt.Errorf("%s: %w", op, err)
+	return e
 }

@@ -12,7 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/remedy"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/spf13/cobra"
 )
 
@@ -106,7 +109,7 @@ func readLoopback(file string) (int, error) {
 	text := strings.TrimSpace(string(b))
 	mode, err := strconv.Atoi(text)
 	if err != nil || mode < 0 || mode >= len(loopbackModes) {
-		return 0, fmt.Errorf("read net.smc.loopback: %q is an unknown value: use the version of this command that belongs to the module", text)
+		return 0, remedy.Errorf("use the version of this command that belongs to the module", "read net.smc.loopback: %q is an unknown value", text)
 	}
 	return mode, nil
 }
@@ -130,15 +133,17 @@ func loopbackError(op, file string, err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	op += " net.smc.loopback: "
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s%w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", op, err)
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s%w", op, err)
+	e := &smcerr.Error{Op: op + " net.smc.loopback", Err: err}
+	if errors.Is(err, fs.ErrPermission) {
+		e.Kind, e.Remedy = smcerr.ErrPermission, catalogue.NeedNetNSAdmin
 	}
-	if _, serr := os.Stat(filepath.Dir(file)); serr != nil {
-		return fmt.Errorf("%sSMC module not available (%w): load it with 'modprobe smc'", op, err)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return e
 	}
-	return fmt.Errorf("%sthe loaded SMC module has no such setting (%w): install smckit's module (package smckit-dkms)", op, err)
+	e.Kind, e.Remedy = smcerr.ErrNoModule, catalogue.LoadModule
+	if _, serr := os.Stat(filepath.Dir(file)); serr == nil {
+		e.Kind = smcerr.With(fmt.Errorf("the loaded SMC module has no such setting (%w)", err), smcerr.ErrNotSupported)
+		e.Remedy = catalogue.NeedSmckit
+	}
+	return e
 }

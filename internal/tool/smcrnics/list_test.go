@@ -237,7 +237,7 @@ func TestOddNames(t *testing.T) {
 		t.Errorf("JSON: %+v", got)
 	}
 	got = runTool(t, h(), &bytes.Buffer{}, nil, "bad\xfe")
-	if got.status != 1 || got.err != `smc_rnics: no device "bad\xfe": 'smc_rnics --all' lists those that exist`+"\n" {
+	if got.status != 1 || got.err != `smc_rnics: no device "bad\xfe": there are bad\x1b[2J\xff, x; 'smc_rnics --all' lists them`+"\n" {
 		t.Errorf("unknown name: %+v", got)
 	}
 }

@@ -116,8 +116,8 @@ func TestBadInput(t *testing.T) {
 		{zHost, []string{"-N", "blue"}, 1, "entered blue"},
 		{x86Host, []string{"8ca"}, 1, `no device "8ca": FIDs are for IBM Z; use a name or a PCI address that 'smc_rnics --all' shows`},
 		{x86Host, []string{"-e", "8ca"}, 1, `no device "8ca": FIDs are for IBM Z; use a name or a PCI address that 'smc_rnics --all' shows`},
-		{x86Host, []string{"mlx9_0"}, 1, `no device "mlx9_0": 'smc_rnics --all' lists those that exist`},
-		{x86Host, []string{"-d", "mlx9_0"}, 1, `no device "mlx9_0": 'smc_rnics --all' lists those that exist`},
+		{x86Host, []string{"mlx9_0"}, 1, `no device "mlx9_0" (did you mean "mlx5_0" or "mlx5_1" or "mlx5_10" or "mlx4_0"?): 'smc_rnics --all' lists those that exist`},
+		{x86Host, []string{"-d", "mlx9_0"}, 1, `no device "mlx9_0" (did you mean "mlx5_0" or "mlx5_1" or "mlx5_10" or "mlx4_0"?): 'smc_rnics --all' lists those that exist`},
 		{x86Host, []string{"eno1"}, 1, "0000:08:00.0 is neither a RoCE nor an ISM device: --all lists it"},
 		{x86Host, []string{"--all", "0000:09:00.0"}, 1, "0000:09:00.0 is not a network adapter: 'lspci' shows what it is"},
 		{x86Host, []string{"-d", "irdma0"}, 1, "cannot disable irdma0: only PCI functions of IBM Z and slots for hot plugging have a power switch; " +

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/ism"
 )
 
@@ -85,13 +86,20 @@ func (t *target) names(d *ism.Device) bool {
 
 // unknown returns the error for a target that does not exist.
 func (t *target) unknown(inv *ism.Inventory) error {
+	var names []string
+	for _, d := range inv.Devices {
+		if d.Name != "" && d.Kind != ism.KindOther {
+			names = append(names, d.Name)
+		}
+	}
+	const list = "smc_rnics --all"
 	switch {
 	case !inv.ZPCI && t.isFID:
-		return fmt.Errorf("no device %q: FIDs are for IBM Z; use a name or a PCI address that 'smc_rnics --all' shows", t.text)
+		return remedy.Errorf("FIDs are for IBM Z; use a name or a PCI address that '"+list+"' shows", "no device %q", t.text)
 	case t.isFID:
-		return fmt.Errorf("FID %x does not exist: 'smc_rnics --all' lists those that do", t.fid)
+		return remedy.Errorf("'"+list+"' lists those that do", "FID %x does not exist", t.fid)
 	case inv.ZPCI:
-		return fmt.Errorf("%q is not a valid FID, nor the name of a device: see 'smc_rnics --all'", t.text)
+		return remedy.Errorf("see '"+list+"'", "%q is not a valid FID, nor the name of a device%s", t.text, cli.Suggest(t.text, names...))
 	}
-	return fmt.Errorf("no device %q: 'smc_rnics --all' lists those that exist", t.text)
+	return cli.NoSuch(fmt.Sprintf("no device %q", t.text), t.text, names, list)
 }

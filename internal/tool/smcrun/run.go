@@ -12,6 +12,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/convert"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/internal/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -259,11 +260,12 @@ func (w warner) available(sys *system) (warned bool, err error) {
 	if err == nil {
 		return false, nil
 	}
-	const remedy = "run 'modprobe smc' as root to see why; if the kernel has no such module, install smckit's"
 	if w.o.require {
-		return false, fmt.Errorf("AF_SMC is not available (%w): %s", err, remedy)
+		return false, remedy.Errorf(sys.absent(), "AF_SMC is not available (%w)", err)
 	}
-	w.warn("AF_SMC is not available (%v), so sockets are TCP: %s", err, remedy)
+	if !w.o.quiet {
+		w.warn("AF_SMC is not available (%v), so sockets are TCP: %s", err, sys.absent())
+	}
 	return true, nil
 }
 

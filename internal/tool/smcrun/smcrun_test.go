@@ -106,6 +106,7 @@ func runTool(m *machine, dir, own string, args ...string) result {
 		directory: func() (string, error) { return own, nil },
 		prefixes:  []string{dir + "/local", dir + "/usr"},
 		probe:     func() error { return m.probe },
+		absent:    func() string { return "run 'modprobe smc' as root" },
 		limit:     func(name string) int { return m.limits[name] },
 		exec:      func(p seccomp.Program) error { return m.exec("exec", p) },
 		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {

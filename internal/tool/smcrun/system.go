@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/internal/seccomp"
 	"github.com/smckit/smckit/internal/sigstart"
 	"golang.org/x/sys/unix"
@@ -26,6 +27,8 @@ type system struct {
 	prefixes []string
 	// probe makes an AF_SMC socket, and closes it.
 	probe func() error
+	// absent says why AF_SMC is not available, and what to do.
+	absent func() string
 	// limit returns a limit of net.core in bytes, 0 if it does not apply to this user.
 	limit func(name string) int
 	// exec replaces this process with a program. It returns only if it fails.
@@ -51,6 +54,7 @@ func newSystem() *system {
 		},
 		prefixes: []string{"/usr/local", "/usr"},
 		probe:    probe,
+		absent:   catalogue.Absent,
 		limit:    limit,
 		exec: func(p seccomp.Program) error {
 			restoreSignals()
@@ -112,6 +116,7 @@ const conn = 3
 func supervise(o *options) error {
 	so := seccomp.Options{
 		Receive: o.receive, Send: o.send, Require: o.require, Prefix: toolName + ": ", Quiet: o.quiet, Debug: o.debug,
+		Absent: catalogue.Absent,
 	}
 	if o.rules.Any() {
 		so.Match = o.rules.Match

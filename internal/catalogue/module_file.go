@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package check
+package catalogue
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 )
 
 // readModule describes the AF_SMC module that is loaded and the one that is installed.
-func (r Reader) readModule(release string) Module {
+func (r files) readModule(release string) Module {
 	m := Module{Loaded: r.exists("sys/module/smc")}
 	m.BuiltIn = r.listed(filepath.Join("lib/modules", release, "modules.builtin"), "smc") != ""
 	m.Version = r.text("sys/module/smc/version")
@@ -35,7 +35,7 @@ func (r Reader) readModule(release string) Module {
 }
 
 // parameter reads a boolean parameter of the loaded module. It returns nil if the module does not have it.
-func (r Reader) parameter(name string) *bool {
+func (r files) parameter(name string) *bool {
 	text := r.text("sys/module/smc/parameters", name)
 	if text == "" {
 		return nil
@@ -45,7 +45,7 @@ func (r Reader) parameter(name string) *bool {
 }
 
 // listed returns the file of a module from one of depmod's lists, "" if the list does not contain it.
-func (r Reader) listed(list, module string) string {
+func (r files) listed(list, module string) string {
 	f, err := os.Open(r.path(list))
 	if err != nil {
 		return ""
@@ -106,7 +106,7 @@ func modinfo(section []byte, key string) string {
 
 // blocked returns the line of modprobe's configuration that prevents the kernel from loading a module by itself, and the file
 // of the line.
-func (r Reader) blocked(module string) string {
+func (r files) blocked(module string) string {
 	var files []string
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		found, _ := filepath.Glob(r.path(dir, "modprobe.d", "*.conf"))
