@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/jsondoc/jsontest"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/spf13/cobra"
 )
@@ -71,6 +72,9 @@ func TestFailureJSON(t *testing.T) {
 		{"fail --json=1", errors.New("it broke"), ""},
 		{"fail", errors.New("it broke"), ""},
 		{"fail --json", known, `{"schema":2,"error":"here: list: permission denied","remedy":"run as root","status":1}` + "\n"},
+		{"fail --json", remedy.Errorf("try x", "line %d: bad", 3), `{"schema":2,"error":"line 3: bad","remedy":"try x","status":1}` + "\n"},
+		{"fail --json", fmt.Errorf("a: %w", remedy.Errorf("use --force", "no b;")), `{"schema":2,"error":"a: no b","remedy":"use --force","status":1}` + "\n"},
+		{"fail --json", NoSuch("no eht0", "eht0", []string{"eth0"}, "ls"), `{"schema":2,"error":"no eht0 (did you mean \"eth0\"?)","remedy":"there is eth0; 'ls' lists it","status":1}` + "\n"},
 		{"fail --json", nil, ""},
 		{"fail --json", &StatusError{Status: 1}, ""},
 		{"fail --json", fmt.Errorf("here: %w", context.Canceled), ""},

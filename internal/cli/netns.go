@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/smckit/smckit/internal/remedy"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -77,7 +79,7 @@ func EnterNetNS(name string) error {
 	}
 	f, err := os.Open(filepath.Join(netnsDir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("network namespace %q does not exist: see 'ip netns list'", name)
+		return remedy.Errorf("see 'ip netns list'", "network namespace %q does not exist", name)
 	}
 	if err != nil {
 		return fmt.Errorf("network namespace %q: %w", name, err)
@@ -88,7 +90,7 @@ func EnterNetNS(name string) error {
 	runtime.LockOSThread()
 	if err := setNetNS(int(f.Fd())); err != nil {
 		if errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("network namespace %q: entering it is not permitted: run as root", name)
+			return remedy.Errorf("run as root", "network namespace %q: entering it is not permitted", name)
 		}
 		return fmt.Errorf("network namespace %q: %w", name, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/smckit/smckit/pkg/policy"
 )
@@ -75,11 +76,11 @@ func Read(dir string) (Texts, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("cannot read the configuration: %w; 'smc_conf save' writes one", err)
+		return nil, remedy.Errorf("'smc_conf save' writes one", "cannot read the configuration: %w;", err)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("cannot read the configuration: %s is not a directory; give the one that has %s", dir, PNETFile)
+		return nil, remedy.Errorf(fmt.Sprintf("give the one that has %s", PNETFile), "cannot read the configuration: %s is not a directory;", dir)
 	}
 	texts := Texts{}
 	for _, name := range Files {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
@@ -70,7 +71,7 @@ func (e *EIDs) parseLine(line string) error {
 	}
 	switch {
 	case slices.Contains(e.User, eid):
-		return fmt.Errorf("user EID %s is a duplicate: remove one of the lines", eid)
+		return remedy.Errorf("remove one of the lines", "user EID %s is a duplicate", eid)
 	case len(e.User) == MaxUEIDs:
 		return fmt.Errorf("user EID %s is one too many: the kernel stores at most %d", eid, MaxUEIDs)
 	}
@@ -81,7 +82,7 @@ func (e *EIDs) parseLine(line string) error {
 // parseSystem parses the words after systemWord.
 func (e *EIDs) parseSystem(words []string) error {
 	if e.System != nil {
-		return fmt.Errorf("a second line about the system EID: remove one of them")
+		return remedy.Errorf("remove one of them", "a second line about the system EID")
 	}
 	if len(words) != 1 || words[0] != enableWord && words[0] != disableWord {
 		return fmt.Errorf("'%s' is followed by '%s' or '%s'", systemWord, enableWord, disableWord)

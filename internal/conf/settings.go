@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
@@ -94,7 +95,7 @@ func ParseSettings(text, name string) ([]Assignment, error) {
 			return err
 		}
 		if slices.ContainsFunc(all, func(o Assignment) bool { return o.Setting.Name == a.Setting.Name }) {
-			return fmt.Errorf("%s is a duplicate: remove one of the lines", a.Setting.Name)
+			return remedy.Errorf("remove one of the lines", "%s is a duplicate", a.Setting.Name)
 		}
 		all = append(all, a)
 		return nil
@@ -122,10 +123,10 @@ func parseAssignment(line string) (Assignment, error) {
 // unknown returns the error for a name that is not the name of a setting.
 func unknown(name string) error {
 	if short, ok := strings.CutPrefix(name, "net.smc."); ok {
-		return fmt.Errorf("unknown setting %s: write names without 'net.smc.' (%s)", smcerr.Quote(name), smcerr.Quote(short))
+		return remedy.Errorf(fmt.Sprintf("write names without 'net.smc.' (%s)", smcerr.Quote(short)), "unknown setting %s", smcerr.Quote(name))
 	}
 	if name == "limit_smc_hs" {
-		return fmt.Errorf("unknown setting %s: its name in this file is %s", smcerr.Quote(name), HandshakeLimit)
+		return remedy.Errorf(fmt.Sprintf("its name in this file is %s", HandshakeLimit), "unknown setting %s", smcerr.Quote(name))
 	}
 	var names []string
 	for _, s := range Settings {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/smckit/smckit/internal/remedy"
 )
 
 // MostRules is the maximum number of ports, and of networks, in a list. The preload library has no room for more.
@@ -107,10 +109,10 @@ func (l *List) addPorts(item string) error {
 		}
 	}
 	if p.Last < p.First {
-		return fmt.Errorf("%q ends before it begins: give the lower port first", item)
+		return remedy.Errorf("give the lower port first", "%q ends before it begins", item)
 	}
 	if len(l.Ports) == MostRules {
-		return fmt.Errorf("more than %d ports and ranges: combine ports into ranges", MostRules)
+		return remedy.Errorf("combine ports into ranges", "more than %d ports and ranges", MostRules)
 	}
 	l.Ports = append(l.Ports, p)
 	return nil
@@ -139,7 +141,7 @@ func (l *List) addNetwork(item string) error {
 		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
 	}
 	if len(l.Networks) == MostRules {
-		return fmt.Errorf("more than %d networks: merge them", MostRules)
+		return remedy.Errorf("merge them", "more than %d networks", MostRules)
 	}
 	l.Networks = append(l.Networks, p.Masked())
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/ism"
 )
 
@@ -135,7 +136,7 @@ func NewLayout(size uint64, members int) (Layout, error) {
 	case size < SizeMin(members):
 		return Layout{}, fmt.Errorf("%s is too little for %d members: they need at least %s", FormatSize(size), members, FormatSize(SizeMin(members)))
 	case size > SizeMax(members):
-		return Layout{}, fmt.Errorf("%s is more than %d members can use: give them at most %s", FormatSize(size), members, FormatSize(SizeMax(members)))
+		return Layout{}, remedy.Errorf(fmt.Sprintf("give them at most %s", FormatSize(SizeMax(members))), "%s is more than %d members can use", FormatSize(size), members)
 	}
 	l := Layout{Size: size, Members: members, Areas: areasAt(members)}
 	l.AreaSize = (size - l.Areas) / uint64(members) / areaAlign * areaAlign
@@ -204,7 +205,7 @@ var sizeText = regexp.MustCompile(`^([0-9]+)([KMGT]?)$`)
 func ParseSize(text string) (uint64, error) {
 	m := sizeText.FindStringSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size: write a number and K, M, G or T, such as 256M", text)
+		return 0, remedy.Errorf("write a number and K, M, G or T, such as 256M", "%q is no size", text)
 	}
 	n, err := strconv.ParseUint(m[1], 10, 64)
 	shift := 10 * (strings.Index("KMGT", m[2]) + 1)

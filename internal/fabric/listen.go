@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/smckit/smckit/internal/remedy"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -94,7 +96,7 @@ func Listen(path string, p Permissions) (*net.UnixListener, error) {
 	case err != nil:
 		return nil, err
 	case st.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("%s exists and is not a socket: remove it", path)
+		return nil, remedy.Errorf("remove it", "%s exists and is not a socket", path)
 	default:
 		if err := removeStale(path); err != nil {
 			return nil, err
@@ -124,7 +126,7 @@ func removeStale(path string) error {
 		if err == nil {
 			conn.Close()
 		}
-		return fmt.Errorf("another program listens at %s: stop it, or use another directory", path)
+		return remedy.Errorf("stop it, or use another directory", "another program listens at %s", path)
 	}
 	return os.Remove(path)
 }

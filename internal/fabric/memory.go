@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/smckit/smckit/internal/remedy"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -72,8 +74,7 @@ func checkPageSize(size, page uint64) error {
 	if size%page == 0 {
 		return nil
 	}
-	return fmt.Errorf("the host's huge pages have %s, and %s is no multiple of that: make the fabric %s, or leave out hugepages",
-		FormatSize(page), FormatSize(size), FormatSize(page))
+	return remedy.Errorf(fmt.Sprintf("make the fabric %s, or leave out hugepages", FormatSize(page)), "the host's huge pages have %s, and %s is no multiple of that", FormatSize(page), FormatSize(size))
 }
 
 func createMemfd(name string, huge bool) (int, error) {
@@ -90,7 +91,7 @@ func createMemfd(name string, huge bool) (int, error) {
 		return fd, nil
 	}
 	if huge {
-		return -1, fmt.Errorf("cannot create memory of huge pages: %w: the kernel may have none; leave out hugepages", err)
+		return -1, remedy.Errorf("leave out hugepages", "cannot create memory of huge pages: %w: the kernel may have none;", err)
 	}
 	return -1, fmt.Errorf("cannot create memory: %w", err)
 }
@@ -111,7 +112,7 @@ func mapMemory(file *os.File, huge bool) (*memory, error) {
 	if err != nil {
 		file.Close()
 		if huge {
-			return nil, fmt.Errorf("the host has too few free huge pages: %w: raise vm.nr_hugepages, or leave out hugepages", err)
+			return nil, remedy.Errorf("raise vm.nr_hugepages, or leave out hugepages", "the host has too few free huge pages: %w", err)
 		}
 		return nil, fmt.Errorf("cannot map the memory: %w", err)
 	}

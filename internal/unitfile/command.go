@@ -5,6 +5,8 @@ package unitfile
 import (
 	"fmt"
 	"strings"
+
+	"github.com/smckit/smckit/internal/remedy"
 )
 
 // command is one command of a service, in the spelling of its unit file.
@@ -47,7 +49,7 @@ func parseCommand(line []string) (command, error) {
 	c.prefix = strings.TrimSuffix(c.program[len(quote):], rest)
 	c.program = quote + rest
 	if strings.Contains(c.prefix, "|") {
-		return c, fmt.Errorf("the command %q is for a shell (prefix |): name the program instead", strings.Join(line, " "))
+		return c, remedy.Errorf("name the program instead", "the command %q is for a shell (prefix |)", strings.Join(line, " "))
 	}
 	if strings.Contains(c.prefix, "@") {
 		c.prefix = strings.ReplaceAll(c.prefix, "@", "")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/smckit/smckit/internal/remedy"
 )
 
 // Runner is how a service is run.
@@ -120,13 +122,12 @@ func (u *Unit) commands() ([]command, error) {
 	}
 	for _, c := range list {
 		if base := filepath.Base(c.path()); base == "smc_run" || base == "smckit" {
-			return nil, fmt.Errorf("%s runs smc_run already, by a file that is not from --unit: 'systemctl cat %s' shows which; remove its ExecStart= lines first",
-				u.Name, u.Name)
+			return nil, remedy.Errorf(fmt.Sprintf("'systemctl cat %s' shows which; remove its ExecStart= lines first", u.Name), "%s runs smc_run already, by a file that is not from --unit", u.Name)
 		}
 	}
 	for _, f := range u.DropIns {
 		if filepath.Base(f.Path) > dropInName && slices.ContainsFunc(parse(f.Text), func(o option) bool { return o.section == "Service" && o.name == "ExecStart" }) {
-			return nil, fmt.Errorf("%s: it would override the drop-in %s: give it a name that sorts before", f.Path, dropInName)
+			return nil, remedy.Errorf("give it a name that sorts before", "%s: it would override the drop-in %s", f.Path, dropInName)
 		}
 	}
 	return list, nil
@@ -134,22 +135,22 @@ func (u *Unit) commands() ([]command, error) {
 
 // reachable checks that the service will find smc_run in its file system.
 func (u *Unit) reachable(r Runner) error {
-	const remedy = "install it below /usr (make install, or the package smckit), and run --unit again"
+	const install = "install it below /usr (make install, or the package smckit), and run --unit again"
 	path := r.Command[0]
 	within := func(dirs ...string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 	}
 	for _, name := range []string{"RootDirectory", "RootImage"} {
 		if u.last(name) != "" {
-			return fmt.Errorf("%s has a root directory of its own (%s=), in which %s is missing: write the drop-in by hand", u.Name, name, path)
+			return remedy.Errorf("write the drop-in by hand", "%s has a root directory of its own (%s=), in which %s is missing", u.Name, name, path)
 		}
 	}
 	home := strings.ToLower(u.last("ProtectHome"))
 	if home != "" && home != "read-only" && u.on("ProtectHome", false) && within("/home", "/root", "/run/user") {
-		return fmt.Errorf("%s does not see %s (ProtectHome=): %s", u.Name, path, remedy)
+		return remedy.Errorf(install, "%s does not see %s (ProtectHome=)", u.Name, path)
 	}
 	if u.on("PrivateTmp", false) && within("/tmp", "/var/tmp") {
-		return fmt.Errorf("%s does not see %s (PrivateTmp=): %s", u.Name, path, remedy)
+		return remedy.Errorf(install, "%s does not see %s (PrivateTmp=)", u.Name, path)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/remedy"
 )
 
 const suffix = ".service"
@@ -66,7 +67,7 @@ func ServiceName(name string) (string, error) {
 	}
 	for _, other := range []string{"socket", "timer", "target", "path", "mount", "automount", "swap", "slice", "scope", "device"} {
 		if strings.HasSuffix(name, "."+other) {
-			return "", fmt.Errorf("%q is a %s unit, which runs no program: name its service", name, other)
+			return "", remedy.Errorf("name its service", "%q is a %s unit, which runs no program", name, other)
 		}
 	}
 	return name + suffix, nil
@@ -100,7 +101,7 @@ func (s Search) hasSocket(name string) bool {
 }
 
 func masked(name string) error {
-	return fmt.Errorf("%s is masked: run 'systemctl unmask %s' first", name, name)
+	return remedy.Errorf(fmt.Sprintf("run 'systemctl unmask %s' first", name), "%s is masked", name)
 }
 
 // mostAliases is how many aliases may lead to a service. It ends loops.
@@ -118,7 +119,7 @@ func (s Search) resolve(name string) (real, path string, err error) {
 		}
 		name = target
 	}
-	return "", "", fmt.Errorf("%s: too many symbolic links: 'ls -l %s' shows where they lead", name, path)
+	return "", "", remedy.Errorf(fmt.Sprintf("'ls -l %s' shows where they lead", path), "%s: too many symbolic links", name)
 }
 
 // file finds the file of a service or of its template. alias is the name of the service that it links to, if it is a symbolic link.

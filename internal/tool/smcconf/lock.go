@@ -10,6 +10,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/smckit/smckit/internal/remedy"
+
 	"github.com/gofrs/flock"
 )
 
@@ -22,7 +24,7 @@ func (c *command) withLock(ctx context.Context, f func() error) error {
 	lock, err := takeLock(ctx, c.sys.lock)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("changing the configuration is not permitted (%w): run as root", err)
+		return remedy.Errorf("run as root", "changing the configuration is not permitted (%w)", err)
 	case err != nil:
 		return fmt.Errorf("cannot lock the configuration: %w", err)
 	}

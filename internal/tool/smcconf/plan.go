@@ -12,6 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
 	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/smckit/smckit/pkg/policy"
@@ -323,7 +324,7 @@ func (p *plan) undo(ctx context.Context, n int, err error) error {
 	}
 	switch {
 	case failed != nil:
-		return fmt.Errorf("%v; and the changes before it could not be undone: %v; '%s apply --check' shows what differs", err, failed, toolName)
+		return remedy.Errorf(fmt.Sprintf("'%s apply --check' shows what differs", toolName), "%v; and the changes before it could not be undone: %v;", err, failed)
 	case n > 0:
 		return fmt.Errorf("%w; the changes before it were undone", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/smckit/smckit/internal/conf"
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
@@ -61,7 +62,7 @@ func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool
 	}
 	config, err := before.Parse(dir)
 	if err != nil {
-		return fmt.Errorf("%w; correct that first, or move the file away", err)
+		return remedy.Errorf("correct that first, or move the file away", "%w;", err)
 	}
 	after, err := c.present(ctx, k, before, config)
 	if err != nil {

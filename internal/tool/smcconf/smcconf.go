@@ -13,6 +13,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
 	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/smckit/smckit/pkg/policy"
@@ -154,7 +155,7 @@ func (c *command) printWarnings(warnings []string) {
 func ueids(ctx context.Context, k client) ([]string, error) {
 	eids, err := k.UEIDs(ctx)
 	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
-		return nil, fmt.Errorf("%w: try again", err)
+		return nil, remedy.Errorf("try again", "%w", err)
 	}
 	return eids, err
 }

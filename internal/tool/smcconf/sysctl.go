@@ -12,8 +12,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // errNoSetting means that the module has no such setting.
@@ -38,7 +41,7 @@ func (c *command) readSetting(ctx context.Context, k client, s conf.Setting) (ui
 	text := strings.TrimSpace(string(b))
 	value, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("reading net.smc.%s: %q is an unknown value: use the version of this command that belongs to the module", s.Name, text)
+		return 0, remedy.Errorf("use the version of this command that belongs to the module", "reading net.smc.%s: %q is an unknown value", s.Name, text)
 	}
 	return value, nil
 }
@@ -69,7 +72,7 @@ func sysctlError(op string, s conf.Setting, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return errNoSetting
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s net.smc.%s: %w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", op, s.Name, err)
+		return &smcerr.Error{Op: op + " net.smc." + s.Name, Kind: smcerr.ErrPermission, Remedy: catalogue.NeedNetNSAdmin, Err: err}
 	}
 	return fmt.Errorf("%s net.smc.%s: %w", op, s.Name, err)
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/internal/version"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -196,7 +197,7 @@ func filterLog(log string) (string, error) {
 
 func logError(err error) error {
 	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("%w: run as root", err)
+		return remedy.Errorf("run as root", "%w", err)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fabric"
 	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/spf13/cobra"
 )
 
@@ -182,9 +183,9 @@ func (c *command) readStatus(ctx context.Context) (doc listJSON, err error) {
 	conn, err := dialer.DialContext(ctx, "unix", path)
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
-		return doc, fmt.Errorf("no smc_ismd serves %s: start it, or give the directory of its sockets with --dir", c.dir)
+		return doc, remedy.Errorf("start it, or give the directory of its sockets with --dir", "no smc_ismd serves %s", c.dir)
 	case errors.Is(err, syscall.EACCES):
-		return doc, fmt.Errorf("you have no access to %s: run as root, or start smc_ismd with --status-mode and --status-group", path)
+		return doc, remedy.Errorf("run as root, or start smc_ismd with --status-mode and --status-group", "you have no access to %s", path)
 	case err != nil:
 		return doc, fmt.Errorf("cannot ask smc_ismd: %w", err)
 	}
@@ -193,10 +194,10 @@ func (c *command) readStatus(ctx context.Context) (doc listJSON, err error) {
 		return doc, err
 	}
 	if err := json.NewDecoder(io.LimitReader(conn, documentMax)).Decode(&doc); err != nil {
-		return doc, fmt.Errorf("smc_ismd at %s does not describe itself: %w: try again", path, err)
+		return doc, remedy.Errorf("try again", "smc_ismd at %s does not describe itself: %w", path, err)
 	}
 	if doc.Schema != jsondoc.Schema {
-		return doc, fmt.Errorf("smc_ismd at %s has another version: restart it if it is older, or use the command of its package", path)
+		return doc, remedy.Errorf("restart it if it is older, or use the command of its package", "smc_ismd at %s has another version", path)
 	}
 	return doc, nil
 }

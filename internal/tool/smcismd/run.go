@@ -18,6 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fabric"
 	"github.com/smckit/smckit/internal/fdstore"
+	"github.com/smckit/smckit/internal/remedy"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -96,7 +97,7 @@ func lockDir(dir string) (*flock.Flock, error) {
 		return nil, cli.Usagef("the name of the directory is empty")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot make the directory of the sockets: %w: give another one with --dir", err)
+		return nil, remedy.Errorf("give another one with --dir", "cannot make the directory of the sockets: %w", err)
 	}
 	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
 	ok, err := lock.TryLock()
@@ -105,9 +106,9 @@ func lockDir(dir string) (*flock.Flock, error) {
 	}
 	lock.Close()
 	if err != nil {
-		return nil, fmt.Errorf("cannot lock the directory of the sockets: %w: run as its owner, or give another one with --dir", err)
+		return nil, remedy.Errorf("run as its owner, or give another one with --dir", "cannot lock the directory of the sockets: %w", err)
 	}
-	return nil, fmt.Errorf("another smc_ismd serves %s: stop it, or give another directory with --dir", dir)
+	return nil, remedy.Errorf("stop it, or give another directory with --dir", "another smc_ismd serves %s", dir)
 }
 
 // open makes all fabrics and sockets.

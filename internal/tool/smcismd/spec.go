@@ -18,6 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fabric"
 	"github.com/smckit/smckit/internal/fdstore"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/spf13/cobra"
 )
 
@@ -41,7 +42,7 @@ func parseSpec(text string) (spec, error) {
 	words := strings.Split(text, ",")
 	name, size, ok := strings.Cut(words[0], ":")
 	if !ok {
-		return s, fmt.Errorf("fabric %q has no size: write NAME:SIZE, such as blue:256M", text)
+		return s, remedy.Errorf("write NAME:SIZE, such as blue:256M", "fabric %q has no size", text)
 	}
 	s.Name = name
 	var err error
@@ -105,7 +106,7 @@ func joined(key, value string, hasValue bool) string {
 func parseMode(text string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || n > 0o777 {
-		return 0, fmt.Errorf("%q is no mode: write it in octal, such as 0660", text)
+		return 0, remedy.Errorf("write it in octal, such as 0660", "%q is no mode", text)
 	}
 	return fs.FileMode(n), nil
 }
@@ -117,7 +118,7 @@ func parseUser(text string) (int, error) {
 	}
 	u, err := user.Lookup(text)
 	if err != nil {
-		return -1, fmt.Errorf("there is no user %q: give the number or the name of one that exists", text)
+		return -1, remedy.Errorf("give the number or the name of one that exists", "there is no user %q", text)
 	}
 	return strconv.Atoi(u.Uid)
 }
@@ -129,7 +130,7 @@ func parseGroup(text string) (int, error) {
 	}
 	g, err := user.LookupGroup(text)
 	if err != nil {
-		return -1, fmt.Errorf("there is no group %q: give the number or the name of one that exists", text)
+		return -1, remedy.Errorf("give the number or the name of one that exists", "there is no group %q", text)
 	}
 	return strconv.Atoi(g.Gid)
 }
@@ -157,7 +158,7 @@ func parseFile(in io.Reader, name string) (specs []spec, err error) {
 			continue
 		case 1:
 		default:
-			return nil, fmt.Errorf("%s:%d: more than one word: write NAME:SIZE and options without blanks", name, n)
+			return nil, remedy.Errorf("write NAME:SIZE and options without blanks", "%s:%d: more than one word", name, n)
 		}
 		s, err := parseSpec(words[0])
 		if err != nil {
@@ -188,7 +189,7 @@ func (c *command) specs(o options) ([]spec, error) {
 			return nil, err
 		}
 		if all = append(all, more...); len(all) == 0 {
-			return nil, fmt.Errorf("%s has no fabric: add a line such as blue:256M", cli.InputName(o.config))
+			return nil, remedy.Errorf("add a line such as blue:256M", "%s has no fabric", cli.InputName(o.config))
 		}
 	}
 	if len(all) == 0 {
@@ -214,10 +215,10 @@ func (c *command) checkStore(specs []spec) error {
 		files, names = files+f, names+n
 	}
 	if limit := fdstore.Max(c.env.Getenv); files > limit {
-		return fmt.Errorf("the fabrics need %d files that systemd keeps while smc_ismd restarts, and it keeps %d: lower members=, or set FileDescriptorStoreMax= and FDSTORE in smc-ismd.service", files, limit)
+		return remedy.Errorf("lower members=, or set FileDescriptorStoreMax= and FDSTORE in smc-ismd.service", "the fabrics need %d files that systemd keeps while smc_ismd restarts, and it keeps %d", files, limit)
 	}
 	if names > fdstore.NamesMax {
-		return fmt.Errorf("systemd can keep files for smc_ismd if their names have %d bytes, and those of the fabrics have %d: shorten the fabrics' names, or lower members=", fdstore.NamesMax, names)
+		return remedy.Errorf("shorten the fabrics' names, or lower members=", "systemd can keep files for smc_ismd if their names have %d bytes, and those of the fabrics have %d", fdstore.NamesMax, names)
 	}
 	return nil
 }

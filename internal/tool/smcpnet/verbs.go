@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
 )
@@ -104,8 +105,7 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 
 // conflict returns the error that the entry other prevents e.
 func conflict(e, other pnet.Entry) error {
-	return fmt.Errorf("%s cannot be added to PNET ID %s: it is in the table as '%s'; remove that entry first with '%s del %s'",
-		e.Device(), e.ID, other, toolName, other)
+	return remedy.Errorf(fmt.Sprintf("remove that entry first with '%s del %s'", toolName, other), "%s cannot be added to PNET ID %s: it is in the table as '%s';", e.Device(), e.ID, other)
 }
 
 // del deletes all entries of a PNET ID or, if entry has a device, only that entry.
@@ -137,7 +137,7 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 
 // notThere returns the error that an entry to delete is not in the table.
 func notThere(e pnet.Entry) error {
-	return fmt.Errorf("%s is not in the table; '%s show' lists the entries", describe(e), toolName)
+	return remedy.Errorf(fmt.Sprintf("'%s show' lists the entries", toolName), "%s is not in the table;", describe(e))
 }
 
 // describe describes the entries to delete.

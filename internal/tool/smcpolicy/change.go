@@ -14,6 +14,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -110,12 +111,12 @@ func (c *command) add(ctx context.Context, r policy.Rule, ch change) error {
 		}
 		if i := slices.IndexFunc(now, r.Equal); i >= 0 {
 			if ch.place && i != at {
-				return nil, fmt.Errorf("the rule is there already, as number %d: delete it first with '%s del %[1]d'", i+1, toolName)
+				return nil, remedy.Errorf(fmt.Sprintf("delete it first with '%s del %d'", toolName, i+1), "the rule is there already, as number %d", i+1)
 			}
 			return now, nil
 		}
 		if err := policy.Check(append(slices.Clone(now), r)); err != nil {
-			return nil, fmt.Errorf("the rule cannot be added: %w: '%s del' deletes a rule", err, toolName)
+			return nil, remedy.Errorf(fmt.Sprintf("'%s del' deletes a rule", toolName), "the rule cannot be added: %w", err)
 		}
 		if err := c.checkCgroup(r, ch); err != nil {
 			return nil, err
@@ -135,8 +136,7 @@ func (c *command) checkCgroup(r policy.Rule, ch change) error {
 	if info, err := os.Stat(filepath.Join(c.sys.cgroups, r.Cgroup)); err == nil && info.IsDir() {
 		return nil
 	}
-	return fmt.Errorf("control group %s does not exist: 'systemd-cgls' lists them; --force adds a rule for one that does not exist yet",
-		cli.Printable(r.Cgroup[1:]))
+	return remedy.Errorf("'systemd-cgls' lists them; --force adds a rule for one that does not exist yet", "control group %s does not exist", cli.Printable(r.Cgroup[1:]))
 }
 
 // find returns the index of a rule by its name or its number in the list, -1 if there is none.
@@ -166,7 +166,7 @@ func (c *command) del(ctx context.Context, which string, ch change) error {
 		if ch.ignoreMissing {
 			return now, nil
 		}
-		return nil, fmt.Errorf("there is no rule %s: '%s show' lists the rules", cli.Printable(strconv.Quote(which)), toolName)
+		return nil, remedy.Errorf(fmt.Sprintf("'%s show' lists the rules", toolName), "there is no rule %s", cli.Printable(strconv.Quote(which)))
 	})
 }
 

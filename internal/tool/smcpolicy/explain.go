@@ -16,6 +16,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -89,7 +90,7 @@ func (c *command) explain(ctx context.Context, q question) error {
 		return err
 	}
 	if p.Inherited {
-		return fmt.Errorf("the rules of the initial network namespace decide, which this one cannot read: run '%s explain' there", toolName)
+		return remedy.Errorf(fmt.Sprintf("run '%s explain' there", toolName), "the rules of the initial network namespace decide, which this one cannot read")
 	}
 	out := explainJSON{Schema: jsondoc.Schema, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
 	for _, u := range uses {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/ism"
 )
 
@@ -91,18 +92,18 @@ func (o *options) hides(d *ism.Device, z bool) error {
 	case o.all, d.Kind != ism.KindOther && d.Kind != ism.KindOff:
 		return o.hidesAlways(d, z)
 	case d.Kind == ism.KindOff:
-		return fmt.Errorf("%s is switched off: 'smc_rnics -e' switches it on, --all lists it", d.ID())
+		return remedy.Errorf("'smc_rnics -e' switches it on, --all lists it", "%s is switched off", d.ID())
 	case z && (o.raw || d.PCI == nil):
 		return nil
 	}
-	return fmt.Errorf("%s is neither a RoCE nor an ISM device: --all lists it", d.ID())
+	return remedy.Errorf("--all lists it", "%s is neither a RoCE nor an ISM device", d.ID())
 }
 
 // hidesAlways returns why no option selects d: on hosts without FIDs, the list leaves out PCI functions other than network
 // adapters, which would hide the relevant ones and are listed by 'lspci'.
 func (o *options) hidesAlways(d *ism.Device, z bool) error {
 	if !z && d.Kind == ism.KindOther && d.PCI != nil && !d.PCI.Network() {
-		return fmt.Errorf("%s is not a network adapter: 'lspci' shows what it is", d.ID())
+		return remedy.Errorf("'lspci' shows what it is", "%s is not a network adapter", d.ID())
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/jsondoc"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/ism"
 )
 
@@ -75,7 +76,7 @@ func single(inv *ism.Inventory, t *target) (*ism.Device, error) {
 	}
 	for _, d := range found[1:] {
 		if slotName(&d) != slotName(&found[0]) {
-			return nil, fmt.Errorf("%q names several devices: use the PCI address of one", t.text)
+			return nil, remedy.Errorf("use the PCI address of one", "%q names several devices", t.text)
 		}
 	}
 	return &found[0], nil
@@ -105,19 +106,17 @@ func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error
 	name := label(d, t)
 	switch {
 	case errors.Is(err, ism.ErrNotSupported) && d.Software:
-		return fmt.Errorf("cannot %s %s: it is a software device, so use 'rdma link' or 'ip link'", verb, name)
+		return remedy.Errorf("so use 'rdma link' or 'ip link'", "cannot %s %s: it is a software device,", verb, name)
 	case errors.Is(err, ism.ErrNotSupported) && !inv.ZPCI:
-		return fmt.Errorf("cannot %s %s: only PCI functions of IBM Z and slots for hot plugging have a power switch; "+
-			"'ip link set' takes an interface up and down", verb, name)
+		return remedy.Errorf("'ip link set' takes an interface up and down", "cannot %s %s: only PCI functions of IBM Z and slots for hot plugging have a power switch;", verb, name)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cannot %s %s: not permitted: run as root, outside of containers", verb, name)
+		return remedy.Errorf("run as root, outside of containers", "cannot %s %s: not permitted", verb, name)
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("cannot %s %s: its slot does not exist any more: see 'smc_rnics --all'", verb, name)
+		return remedy.Errorf("see 'smc_rnics --all'", "cannot %s %s: its slot does not exist any more", verb, name)
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return fmt.Errorf("cannot %s %s: %w: 'dmesg' may show the reason; a function in use, or with virtual functions, stays on",
-		verb, name, cause(err))
+	return remedy.Errorf("'dmesg' may show the reason; a function in use, or with virtual functions, stays on", "cannot %s %s: %w", verb, name, cause(err))
 }
 
 // cause removes the slot and the path from an error, because the message already names the device.

@@ -4,12 +4,13 @@ package smcrun
 
 import (
 	"debug/elf"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/smckit/smckit/internal/remedy"
 )
 
 // libraryName is the preload library's soname.
@@ -48,12 +49,11 @@ func findLibrary(own string, prefixes []string, bits int) (string, error) {
 			continue
 		}
 		if strings.ContainsAny(path, ": \t\n") {
-			return "", fmt.Errorf("%s: the path of a preload library must not contain blanks or colons: install it elsewhere", path)
+			return "", remedy.Errorf("install it elsewhere", "%s: the path of a preload library must not contain blanks or colons", path)
 		}
 		return path, nil
 	}
-	return "", fmt.Errorf("%s for %d bits is not in %s or %s: install the package libsmc-preload, or run 'make install', "+
-		"or use --method seccomp", libraryName, bits, strings.Join(dirs[:len(dirs)-1], ", "), dirs[len(dirs)-1])
+	return "", remedy.Errorf("install the package libsmc-preload, or run 'make install', or use --method seccomp", "%s for %d bits is not in %s or %s", libraryName, bits, strings.Join(dirs[:len(dirs)-1], ", "), dirs[len(dirs)-1])
 }
 
 // otherBits reports whether a library is for programs of another word size. /usr/lib contains 64-bit libraries on some systems

@@ -68,11 +68,11 @@ func (o *options) choose(w warner, path string, look func(string) (string, error
 		return choice, cannotRun(path, err)
 	}
 	if o.method == string(convert.Preload) && choice.Method != convert.Preload {
-		const remedy = "a preloaded library has no effect on it"
+		const effect = "a preloaded library has no effect on it"
 		if o.require {
-			return choice, fmt.Errorf("%s: %s, so use --method auto or seccomp", choice.Why, remedy)
+			return choice, remedy.Errorf("so use --method auto or seccomp", "%s: %s,", choice.Why, effect)
 		}
-		w.warn("%s: %s", choice.Why, remedy)
+		w.warn("%s: %s", choice.Why, effect)
 	}
 	if o.method != methodAuto {
 		choice.Method, choice.Why = convert.Method(o.method), "chosen by --method"
@@ -132,7 +132,7 @@ func (o *options) preload(sys *system, p seccomp.Program, library string, warned
 // execPlain executes a program that cannot have AF_SMC sockets by any method.
 func (o *options) execPlain(sys *system, w warner, p seccomp.Program, choice convert.Choice) error {
 	if o.require {
-		return fmt.Errorf("%s: it cannot have AF_SMC sockets; start it as the user whose privileges it gains", choice.Why)
+		return remedy.Errorf("start it as the user whose privileges it gains", "%s: it cannot have AF_SMC sockets;", choice.Why)
 	}
 	w.warn("%s: its sockets stay TCP; start it as the user whose privileges it gains", choice.Why)
 	return execOrShell(p, sys.exec)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/convert"
+	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/internal/unitfile"
 	"github.com/spf13/pflag"
 )
@@ -111,7 +112,7 @@ func (c *unitChange) read() error {
 	case err != nil:
 		return c.explain(err)
 	case !unitfile.Ours(string(text)):
-		return fmt.Errorf("%s: not written by smc_run --unit: rename or remove it first", c.path)
+		return remedy.Errorf("rename or remove it first", "%s: not written by smc_run --unit", c.path)
 	}
 	c.now = string(text)
 	return nil
@@ -147,7 +148,7 @@ func (c *unitChange) runner(o *options) (unitfile.Runner, error) {
 	}
 	at := slices.IndexFunc(dirs, func(dir string) bool { return executable(filepath.Join(dir, toolName)) == nil })
 	if at < 0 {
-		return unitfile.Runner{}, fmt.Errorf("%s is not in %s: install it there, so that systemd can start it", toolName, strings.Join(dirs, ", "))
+		return unitfile.Runner{}, remedy.Errorf("install it there, so that systemd can start it", "%s is not in %s", toolName, strings.Join(dirs, ", "))
 	}
 	library, _ := findLibrary(dirs[at], c.sys.prefixes, 64)
 	return unitfile.Runner{
@@ -230,7 +231,7 @@ func (c *unitChange) carryOut() error {
 // explain adds the remedy to an error of the file system.
 func (c *unitChange) explain(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%s: permission denied: run as root", c.path)
+		return remedy.Errorf("run as root", "%s: permission denied", c.path)
 	}
 	return err
 }
