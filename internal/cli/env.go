@@ -23,6 +23,8 @@ type Env struct {
 	Err io.Writer
 	// Terminal reports whether Out is a terminal.
 	Terminal bool
+	// Interactive reports whether In is a terminal.
+	Interactive bool
 	// Getenv reads an environment variable.
 	Getenv func(string) string
 	// EnterNetNS continues the command inside the named network namespace; see EnterNetNS. It does not return on
@@ -33,6 +35,10 @@ type Env struct {
 
 	buf    *bufio.Writer
 	output *output
+	// called is the name of the running tool as the user has called it.
+	called string
+	// confirm is the state of Confirm.
+	confirm confirm
 	// schema is the number of the JSON documents that --json asks for, 0 without the option.
 	schema int
 }
@@ -47,8 +53,13 @@ func System() *Env {
 		Getenv:     os.Getenv,
 		EnterNetNS: EnterNetNS,
 		Explain:    catalogue.Explain,
+
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
 	}
 }
+
+// Name returns the name of the running tool as the user has called it, such as "smc_run" or "smckit run", for messages.
+func (e *Env) Name() string { return e.called }
 
 // Width returns the number of columns that output may use: $COLUMNS if it is a positive number, else 80.
 func (e *Env) Width() int {

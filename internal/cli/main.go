@@ -81,7 +81,7 @@ func interruptedBy(ctx context.Context) syscall.Signal {
 func signalStatus(s syscall.Signal) int { return 128 + int(s) }
 
 // Run runs t with args (without the program name) in env and returns its exit status. A failing command prints one line on
-// env.Err, prefixed with the tool's name.
+// env.Err, prefixed with the tool's name as the user has called it.
 func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	out := env.Out
 	env.buf = bufio.NewWriterSize(out, 64<<10)
@@ -97,7 +97,7 @@ func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	if ferr := env.Flush(); ferr != nil && (err == nil || errors.Is(err, ferr)) {
 		err = fmt.Errorf("cannot write the output: %w", ferr)
 	}
-	return report(ctx, t, env, path, err)
+	return report(ctx, env, path, err)
 }
 
 // execute runs the command that args name. It also returns the name of that command with those of its parents.
@@ -113,6 +113,10 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) (path string,
 // error, the command that the error is about.
 func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 	root := Tree(t, env)
+	env.called, env.confirm.asks = t.Name, false
+	if s, _ := t.sub(root, args); s != nil {
+		env.called, env.confirm.asks = t.Name+" "+s.Name, true
+	}
 	if !completing(args) {
 		var cmd *cobra.Command
 		var err error
@@ -160,7 +164,7 @@ func prepare(root *cobra.Command, t Tool, env *Env) {
 }
 
 // report prints err, if it needs printing, and returns the exit status for it. path is the command that has failed.
-func report(ctx context.Context, t Tool, env *Env, path string, err error) int {
+func report(ctx context.Context, env *Env, path string, err error) int {
 	status := exitStatus(err)
 	var silent *StatusError
 	switch {
@@ -171,9 +175,9 @@ func report(ctx context.Context, t Tool, env *Env, path string, err error) int {
 	case errors.Is(err, context.Canceled):
 		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))
 	case status == ExitUsage:
-		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", t.Name, OneLine(err.Error()), path)
+		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", env.Name(), OneLine(err.Error()), path)
 	default:
-		fmt.Fprintf(env.Err, "%s: %s\n", t.Name, OneLine(err.Error()))
+		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), OneLine(err.Error()))
 	}
 	return status
 }

@@ -22,7 +22,9 @@ const PageAnnotation = "smckit_page"
 
 // tree returns the command tree of the tool, under its name as a command.
 func (s Sub) tree(env *Env) *cobra.Command {
+	env.confirm.sub = true
 	cmd := s.Tool.New(env)
+	env.confirm.sub = false
 	name, operands, _ := strings.Cut(cmd.Use, " ")
 	cmd.Use = strings.TrimSpace(s.Name + " " + strings.ReplaceAll(operands, "| "+name+" ", "| "+s.Name+" "))
 	if name != s.Name {

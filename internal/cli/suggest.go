@@ -66,7 +66,10 @@ func usageError(err error) error {
 // cmd, the error says so.
 func refused(cmd *cobra.Command, word string, err error) error {
 	cmd.SuggestionsMinimumDistance = distance(word)
-	names := cmd.SuggestionsFor(word)
+	var names []string
+	if word != "" {
+		names = cmd.SuggestionsFor(word)
+	}
 	if len(names) == 0 {
 		return &UsageError{Err: fmt.Errorf("%w%s", err, Suggest(word, cmd.ValidArgs...))}
 	}
@@ -98,6 +101,9 @@ func NoSuch(problem, name string, exist []string, list string) error {
 
 // Similar returns those of words that begin with word, or differ from it in at most distance letters, whatever their case.
 func Similar(word string, distance int, words []string) []string {
+	if word == "" {
+		return nil // which begins all words
+	}
 	// cobra knows which words resemble each other, but only as names of commands.
 	list := &cobra.Command{SuggestionsMinimumDistance: distance}
 	for _, w := range words {

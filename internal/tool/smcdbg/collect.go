@@ -38,7 +38,7 @@ func (o *options) collect(ctx context.Context, to sink) error {
 		if r.err != nil {
 			line := m.mask(fmt.Sprintf("%s: %s", name, cli.OneLine(r.err.Error())))
 			missing.WriteString(line + "\n")
-			fmt.Fprintf(o.env.Err, "smc_dbg: not collected: %s\n", line)
+			fmt.Fprintf(o.env.Err, "%s: not collected: %s\n", o.env.Name(), line)
 		}
 		if r.text != "" {
 			if err := to.add(name, m.mask(r.text)); err != nil {
@@ -60,7 +60,7 @@ func (o *options) hostNames(ctx context.Context) []string {
 		return strings.Join(o.deps.names(ctx), "\n"), nil
 	}})
 	if r.err != nil {
-		fmt.Fprintf(o.env.Err, "smc_dbg: names of hosts are not masked: %s\n", cli.OneLine(r.err.Error()))
+		fmt.Fprintf(o.env.Err, "%s: names of hosts are not masked: %s\n", o.env.Name(), cli.OneLine(r.err.Error()))
 		return nil
 	}
 	return strings.Split(r.text, "\n")

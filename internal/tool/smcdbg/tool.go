@@ -99,7 +99,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 0:
-			return fmt.Errorf("unexpected operand %q: smc_dbg has options only", args[0])
+			return fmt.Errorf("unexpected operand %q: %s has options only", args[0], env.Name())
 		case cmd.Flags().Changed("output") && o.output == "":
 			return fmt.Errorf("--output needs the name of a file")
 		case cmd.Flags().Changed("output") && o.tar:

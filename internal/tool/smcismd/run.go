@@ -87,7 +87,7 @@ func (c *command) logger() func(line string) {
 	return func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(c.env.Err, "%s: %s\n", toolName, cli.OneLine(line))
+		fmt.Fprintf(c.env.Err, "%s: %s\n", c.env.Name(), cli.OneLine(line))
 	}
 }
 

@@ -303,7 +303,7 @@ func TestHangup(t *testing.T) {
 	h := newHarness(empty)
 	h.hangup = make(chan os.Signal, 1)
 	h.hangup <- unix.SIGHUP
-	if status := h.run(t, "", nil); status != 1 || h.removed != 1 || h.err.String() != "smckit: ended by SIGHUP\n" {
+	if status := h.run(t, "", nil); status != 1 || h.removed != 1 || h.err.String() != "smckit monitor: ended by SIGHUP\n" {
 		t.Errorf("status %d, removed %d times: %s", status, h.removed, h.err.String())
 	}
 }
@@ -383,7 +383,7 @@ func TestBad(t *testing.T) {
 		status := h.run(t, args, nil)
 		text := strings.TrimPrefix(h.err.String(), "smckit monitor: note: fallbacks are counted, and causes of failed links are not shown: the tracer cannot be used: "+
 			"the loaded SMC module has no tracepoints (Linux 5.16 and newer have)\n")
-		if status != int(want[0]-'0') || text != "smckit: "+want[2:]+"\n" || h.out.Len() > 0 {
+		if status != int(want[0]-'0') || text != "smckit monitor: "+want[2:]+"\n" || h.out.Len() > 0 {
 			t.Errorf("%s: %d %s", args, status, h.err.String())
 		}
 	}

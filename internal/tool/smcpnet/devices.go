@@ -33,7 +33,7 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 	}
 	text := strings.Join(unknown, ", ")
 	if ch.future {
-		fmt.Fprintf(c.env.Err, "%s: warning: %s; the entry has no effect until it appears\n", toolName, cli.Printable(text))
+		fmt.Fprintf(c.env.Err, "%s: warning: %s; the entry has no effect until it appears\n", c.env.Name(), cli.Printable(text))
 		return nil
 	}
 	return remedy.Errorf("use --force to add it for later", "%s;", text)

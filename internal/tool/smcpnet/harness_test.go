@@ -71,7 +71,11 @@ func (h *harness) run(t *testing.T, args ...string) int {
 	t.Helper()
 	h.out.Reset()
 	h.err.Reset()
-	return cli.Run(t.Context(), h.tool(), &cli.Env{
+	return h.runTool(t, h.tool(), args...)
+}
+
+func (h *harness) runTool(t *testing.T, tool cli.Tool, args ...string) int {
+	return cli.Run(t.Context(), tool, &cli.Env{
 		In:       strings.NewReader(h.in),
 		Out:      &h.out,
 		Err:      &h.err,

@@ -77,6 +77,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		DisableFlagsInUseLine: true,
 	}
 	old.addFlags(root)
+	env.AddYesFlag(root.Flags())
 	cli.AddJSONFlag(root.PersistentFlags(), env, &c.json, "print one JSON document")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newAdd(c), newDel(c), newShow(c), newFlush(c), newApply(c), newExport(c))

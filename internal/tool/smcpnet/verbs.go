@@ -66,6 +66,7 @@ func newFlush(c *command) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return c.flush(cmd.Context(), ch) },
 	}
 	ch.addFlags(cmd)
+	c.env.AddYesFlag(cmd.Flags())
 	return cmd
 }
 
@@ -89,7 +90,7 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 		for _, e := range entries {
 			other, taken := now.Conflict(e)
 			if taken && other != e {
-				return conflict(e, other)
+				return c.conflict(e, other)
 			}
 			if taken {
 				unchanged = append(unchanged, "unchanged: "+e.String()+" is already in the table")
@@ -104,8 +105,8 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 }
 
 // conflict returns the error that the entry other prevents e.
-func conflict(e, other pnet.Entry) error {
-	return remedy.Errorf(fmt.Sprintf("remove that entry first with '%s del %s'", toolName, other), "%s cannot be added to PNET ID %s: it is in the table as '%s';", e.Device(), e.ID, other)
+func (c *command) conflict(e, other pnet.Entry) error {
+	return remedy.Errorf(fmt.Sprintf("remove that entry first with '%s del %s'", c.env.Name(), other), "%s cannot be added to PNET ID %s: it is in the table as '%s';", e.Device(), e.ID, other)
 }
 
 // del deletes all entries of a PNET ID or, if entry has a device, only that entry.
@@ -126,7 +127,7 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 		}
 		plan := pnet.Diff(now, without(now, drop))
 		if !plan.Changed() && !ch.ignoreMissing {
-			return notThere(entry)
+			return c.notThere(entry)
 		}
 		if !plan.Changed() {
 			return c.carryOut(ctx, t, plan, ch, "unchanged: "+describe(entry)+" is not in the table")
@@ -136,8 +137,8 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 }
 
 // notThere returns the error that an entry to delete is not in the table.
-func notThere(e pnet.Entry) error {
-	return remedy.Errorf(fmt.Sprintf("'%s show' lists the entries", toolName), "%s is not in the table;", describe(e))
+func (c *command) notThere(e pnet.Entry) error {
+	return remedy.Errorf(fmt.Sprintf("'%s show' lists the entries", c.env.Name()), "%s is not in the table;", describe(e))
 }
 
 // describe describes the entries to delete.
@@ -160,6 +161,11 @@ func (c *command) flush(ctx context.Context, ch change) error {
 		}
 		plan := pnet.Diff(now, nil)
 		if !ch.check {
+			if plan.Changed() {
+				if err := c.env.Confirm("delete all entries of the PNET table, of which there are %d", len(now)); err != nil {
+					return err
+				}
+			}
 			if err := t.Flush(ctx); err != nil {
 				return err
 			}

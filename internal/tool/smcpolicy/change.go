@@ -92,10 +92,16 @@ func newFlush(c *command) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.change(cmd.Context(), ch, func([]policy.Rule) ([]policy.Rule, error) { return nil, nil })
+			return c.change(cmd.Context(), ch, func(now []policy.Rule) ([]policy.Rule, error) {
+				if ch.check || len(now) == 0 {
+					return nil, nil
+				}
+				return nil, c.env.Confirm("delete all rules of the policy, of which there are %d", len(now))
+			})
 		},
 	}
 	ch.addFlags(cmd)
+	c.env.AddYesFlag(cmd.Flags())
 	return cmd
 }
 
@@ -111,12 +117,12 @@ func (c *command) add(ctx context.Context, r policy.Rule, ch change) error {
 		}
 		if i := slices.IndexFunc(now, r.Equal); i >= 0 {
 			if ch.place && i != at {
-				return nil, remedy.Errorf(fmt.Sprintf("delete it first with '%s del %d'", toolName, i+1), "the rule is there already, as number %d", i+1)
+				return nil, remedy.Errorf(fmt.Sprintf("delete it first with '%s del %d'", c.env.Name(), i+1), "the rule is there already, as number %d", i+1)
 			}
 			return now, nil
 		}
 		if err := policy.Check(append(slices.Clone(now), r)); err != nil {
-			return nil, remedy.Errorf(fmt.Sprintf("'%s del' deletes a rule", toolName), "the rule cannot be added: %w", err)
+			return nil, remedy.Errorf(fmt.Sprintf("'%s del' deletes a rule", c.env.Name()), "the rule cannot be added: %w", err)
 		}
 		if err := c.checkCgroup(r, ch); err != nil {
 			return nil, err
@@ -166,7 +172,7 @@ func (c *command) del(ctx context.Context, which string, ch change) error {
 		if ch.ignoreMissing {
 			return now, nil
 		}
-		return nil, remedy.Errorf(fmt.Sprintf("'%s show' lists the rules", toolName), "there is no rule %s", cli.Printable(strconv.Quote(which)))
+		return nil, remedy.Errorf(fmt.Sprintf("'%s show' lists the rules", c.env.Name()), "there is no rule %s", cli.Printable(strconv.Quote(which)))
 	})
 }
 

@@ -90,7 +90,7 @@ func (c *command) explain(ctx context.Context, q question) error {
 		return err
 	}
 	if p.Inherited {
-		return remedy.Errorf(fmt.Sprintf("run '%s explain' there", toolName), "the rules of the initial network namespace decide, which this one cannot read")
+		return remedy.Errorf(fmt.Sprintf("run '%s explain' there", c.env.Name()), "the rules of the initial network namespace decide, which this one cannot read")
 	}
 	out := explainJSON{Schema: jsondoc.Schema, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
 	for _, u := range uses {

@@ -41,7 +41,7 @@ func (c *command) addLearned(cmd *cobra.Command, l learned) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch word := strings.Join(args, " "); {
 		case word == "flush":
-			return c.flushLearned(cmd.Context(), l, check)
+			return c.flushLearned(cmd.Context(), name, l, check)
 		case word != "" && word != "show":
 			return cli.Usagef("%s: %q is not one of %s", name, word, strings.Join(words, ", "))
 		case check:
@@ -50,10 +50,11 @@ func (c *command) addLearned(cmd *cobra.Command, l learned) *cobra.Command {
 		return l.show(cmd.Context())
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "with flush, only print what would change")
+	c.env.AddYesFlag(cmd.Flags())
 	return cmd
 }
 
-func (c *command) flushLearned(ctx context.Context, l learned, check bool) error {
+func (c *command) flushLearned(ctx context.Context, name string, l learned, check bool) error {
 	out := forgetJSON{Schema: jsondoc.Schema, Check: check, Forgotten: []string{}}
 	err := c.withKernel(ctx, func(k kernel) error {
 		names, err := l.list(ctx, k)
@@ -61,6 +62,11 @@ func (c *command) flushLearned(ctx context.Context, l learned, check bool) error
 		out.Changed = len(names) > 0
 		if err != nil || check {
 			return err
+		}
+		if out.Changed {
+			if err := c.env.Confirm("forget all that '%s' shows, %d lines", name, len(names)); err != nil {
+				return err
+			}
 		}
 		return l.forget(ctx, k)
 	})

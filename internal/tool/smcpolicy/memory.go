@@ -70,7 +70,7 @@ func newMemory(c *command) *cobra.Command {
 			case len(args) > 0:
 				return c.setCeiling(cmd.Context(), args[0], host, check)
 			case host:
-				return cli.Usagef("--host is for a new ceiling: without one, %s memory shows the host, too", toolName)
+				return cli.Usagef("--host is for a new ceiling: without one, %s memory shows the host, too", c.env.Name())
 			case check:
 				return cli.Usagef("--check is for a new ceiling: without one, nothing changes")
 			}

@@ -93,7 +93,7 @@ func (o *options) changed(changed bool, format string, args ...any) error {
 }
 
 func newUEID(o *options) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "ueid [show | add EID | del EID | flush]",
 		Short:             "List and change user EIDs",
 		Long:              ueidLong,
@@ -111,6 +111,8 @@ func newUEID(o *options) *cobra.Command {
 			return o.withClient(cmd.Context(), func(c client) error { return o.runUEID(cmd.Context(), c, command, eid) })
 		},
 	}
+	o.env.AddYesFlag(cmd.Flags())
+	return cmd
 }
 
 func parseUEID(args []string) (command, eid string, err error) {
@@ -168,6 +170,11 @@ func (o *options) runUEID(ctx context.Context, c client, command, eid string) er
 		before, err := c.UEIDs(ctx)
 		if _, err = complete(err); err != nil {
 			return err
+		}
+		if len(before) > 0 {
+			if err := o.env.Confirm("remove all user EIDs, of which there are %d", len(before)); err != nil {
+				return err
+			}
 		}
 		if err := c.FlushUEIDs(ctx); err != nil {
 			return err

@@ -86,6 +86,7 @@ func newGroups(env *cli.Env, d deps) *cobra.Command {
 	flags.CountVarP(&g.r.details, "details", "d", "show details")
 	cli.AddJSONFlag(flags, env, &g.r.json, "print a JSON document")
 	g.r.watch.AddFlag(flags)
+	env.AddYesFlag(flags)
 	cli.AddNetNSFlag(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		asD := *g.r

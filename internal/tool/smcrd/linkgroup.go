@@ -107,6 +107,7 @@ func linkGroupCommand(
 		})
 	}
 	o.watch.AddFlag(cmd.Flags())
+	o.env.AddYesFlag(cmd.Flags())
 	return cmd
 }
 
@@ -120,6 +121,11 @@ func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 		return err
 	}
 	err = o.withClient(ctx, func(c client) error {
+		if o.env.Asks() {
+			if err := o.env.Confirm("end link group %08x%s", id, o.connections(ctx, c, id)); err != nil {
+				return err
+			}
+		}
 		if o.tech == techD {
 			return c.DeleteLinkGroupD(ctx, id)
 		}
@@ -129,6 +135,32 @@ func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 		return err
 	}
 	return o.changed(true, "")
+}
+
+// connections says for a question how many connections a link group has, "" if that is unknown.
+func (o *options) connections(ctx context.Context, c client, id uint32) string {
+	text := func(n uint32) string {
+		if n == 1 {
+			return " and its connection"
+		}
+		return fmt.Sprintf(" and its %d connections", n)
+	}
+	if o.tech == techD {
+		groups, _ := c.LinkGroupsD(ctx)
+		for _, g := range groups {
+			if g.ID == id {
+				return text(g.Conns)
+			}
+		}
+		return ""
+	}
+	groups, _ := c.LinkGroupsR(ctx)
+	for _, g := range groups {
+		if g.ID&lgMask == id&lgMask {
+			return text(g.Conns)
+		}
+	}
+	return ""
 }
 
 // checkDelete checks that "delete" of an object has a word for each of the operands, and runs once.

@@ -158,5 +158,5 @@ func complete(err error) (warn, fail error) {
 
 // note prints a remark that is no failure.
 func (o *options) note(format string, args ...any) {
-	fmt.Fprintf(o.env.Err, "%s: %s\n", o.tech.name(), cli.OneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(o.env.Err, "%s: %s\n", o.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
 }

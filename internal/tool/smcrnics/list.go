@@ -61,7 +61,7 @@ func writeBoth(o *options, devices []ism.Device) error {
 
 // warn prints a line on standard error that does not change the exit status.
 func (o *options) warn(format string, args ...any) {
-	fmt.Fprintf(o.env.Err, "smc_rnics: warning: %s\n", cli.OneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(o.env.Err, "%s: warning: %s\n", o.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
 }
 
 // choose returns the devices that the options select.
@@ -69,7 +69,7 @@ func (o *options) choose(inv *ism.Inventory) ([]ism.Device, error) {
 	devices := inv.Devices
 	if o.device != nil {
 		if devices = o.device.find(devices); len(devices) == 0 {
-			return nil, o.device.unknown(inv)
+			return nil, o.device.unknown(inv, o.env.Name())
 		}
 	}
 	var hidden error
@@ -92,7 +92,7 @@ func (o *options) hides(d *ism.Device, z bool) error {
 	case o.all, d.Kind != ism.KindOther && d.Kind != ism.KindOff:
 		return o.hidesAlways(d, z)
 	case d.Kind == ism.KindOff:
-		return remedy.Errorf("'smc_rnics -e' switches it on, --all lists it", "%s is switched off", d.ID())
+		return remedy.Errorf("'"+o.env.Name()+" -e' switches it on, --all lists it", "%s is switched off", d.ID())
 	case z && (o.raw || d.PCI == nil):
 		return nil
 	}

@@ -32,16 +32,21 @@ func switchPower(ctx context.Context, o *options, t *target, on bool) error {
 	if err != nil {
 		return err
 	}
-	d, err := single(inv, t)
+	d, err := single(inv, t, o.env.Name())
 	if err != nil {
 		return err
 	}
 	if !inv.ZPCI && d.Kind == ism.KindOther {
 		return fmt.Errorf("%q is neither a RoCE nor an ISM device: smc_rnics does not switch it", t.text)
 	}
+	if !on && d.Slot != nil && d.Kind != ism.KindOff {
+		if err := o.env.Confirm("switch off %s: connections over it end, or continue over another adapter", label(d, t)); err != nil {
+			return err
+		}
+	}
 	changed, err := s.SetPower(ctx, d, on)
 	if err != nil {
-		return powerError(inv, d, t, on, err)
+		return o.powerError(inv, d, t, on, err)
 	}
 	verb := "disabled"
 	if on {
@@ -64,11 +69,11 @@ func switchPower(ctx context.Context, o *options, t *target, on bool) error {
 }
 
 // single returns the device that t names. t may name several devices if they are in the same slot. The name of an adapter's
-// interface does not name a soft-RoCE device on it.
-func single(inv *ism.Inventory, t *target) (*ism.Device, error) {
+// interface does not name a soft-RoCE device on it. command is the name of this command.
+func single(inv *ism.Inventory, t *target, command string) (*ism.Device, error) {
 	found := t.find(inv.Devices)
 	if len(found) == 0 {
-		return nil, t.unknown(inv)
+		return nil, t.unknown(inv, command)
 	}
 	software := func(d ism.Device) bool { return d.Software }
 	if hardware := slices.DeleteFunc(slices.Clone(found), software); len(hardware) > 0 {
@@ -98,7 +103,7 @@ func label(d *ism.Device, t *target) string {
 }
 
 // powerError explains why switching failed, with the remedy.
-func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error) error {
+func (o *options) powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error) error {
 	verb := "disable"
 	if on {
 		verb = "enable"
@@ -112,7 +117,7 @@ func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error
 	case errors.Is(err, os.ErrPermission):
 		return remedy.Errorf("run as root, outside of containers", "cannot %s %s: not permitted", verb, name)
 	case errors.Is(err, os.ErrNotExist):
-		return remedy.Errorf("see 'smc_rnics --all'", "cannot %s %s: its slot does not exist any more", verb, name)
+		return remedy.Errorf("see '"+o.env.Name()+" --all'", "cannot %s %s: its slot does not exist any more", verb, name)
 	case errors.Is(err, context.Canceled):
 		return err
 	}

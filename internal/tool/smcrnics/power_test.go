@@ -12,8 +12,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/ism"
+	"github.com/spf13/cobra"
 )
 
 // power reads the power setting of a slot.
@@ -222,5 +224,29 @@ func TestSeveral(t *testing.T) {
 	}
 	if power(t, h, "1") != "1" || power(t, h, "2") != "1" {
 		t.Error("switched")
+	}
+}
+
+// TestPowerAsks checks that 'smckit devices' switches off nothing without a yes, and that no other use of it asks.
+func TestPowerAsks(t *testing.T) {
+	for _, tt := range []struct{ args, power, err string }{
+		{"-d 8ca", "1", "smckit devices: cannot ask whether to switch off FID 8ca: connections over it end, or continue over another adapter, " +
+			"since standard input is no terminal: use --yes\n"},
+		{"-d 8ca --yes", "0", ""},
+		{"-e 8ca", "1", ""},
+	} {
+		h := zHost(t)
+		devices := Tool
+		devices.New = func(env *cli.Env) *cobra.Command { return newCommand(env, func(bool) scanner { return &h.Scanner }) }
+		suite := cli.Tool{
+			Name: "smckit", New: func(*cli.Env) *cobra.Command { return &cobra.Command{Use: "smckit"} },
+			Subs: []cli.Sub{{Name: "devices", Tool: devices}},
+		}
+		var out, errs bytes.Buffer
+		env := &cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
+		status := cli.Run(t.Context(), suite, env, append([]string{"devices"}, strings.Fields(tt.args)...))
+		if got := power(t, h, "000008ca"); got != tt.power || errs.String() != tt.err || (status == 0) != (tt.err == "") {
+			t.Errorf("%s: status %d, power %s, %s", tt.args, status, got, &errs)
+		}
 	}
 }

@@ -84,15 +84,15 @@ func (t *target) names(d *ism.Device) bool {
 	return false
 }
 
-// unknown returns the error for a target that does not exist.
-func (t *target) unknown(inv *ism.Inventory) error {
+// unknown returns the error for a target that does not exist. command is the name of this command.
+func (t *target) unknown(inv *ism.Inventory, command string) error {
 	var names []string
 	for _, d := range inv.Devices {
 		if d.Name != "" && d.Kind != ism.KindOther {
 			names = append(names, d.Name)
 		}
 	}
-	const list = "smc_rnics --all"
+	list := command + " --all"
 	switch {
 	case !inv.ZPCI && t.isFID:
 		return remedy.Errorf("FIDs are for IBM Z; use a name or a PCI address that '"+list+"' shows", "no device %q", t.text)

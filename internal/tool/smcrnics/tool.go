@@ -75,6 +75,7 @@ func newCommand(env *cli.Env, scan func(quick bool) scanner) *cobra.Command {
 	flags.BoolVarP(&o.raw, "rawids", "r", false, "show numbers instead of names: vendor:device, PFT and VFN")
 	flags.StringVarP(&enable, "enable", "e", "", "switch `DEVICE` on: a FID, a device name or a PCI address")
 	flags.StringVarP(&disable, "disable", "d", "", "switch `DEVICE` off")
+	env.AddYesFlag(flags)
 	cli.AddJSONFlag(flags, env, &o.json, "print one JSON document")
 	cli.AddNetNSFlag(cmd, env)
 

@@ -22,7 +22,7 @@ func run(env *cli.Env, sys *system, o *options) error {
 	err := execute(env, sys, o)
 	var ce *commandError
 	if errors.As(err, &ce) {
-		fmt.Fprintf(env.Err, "%s: %s\n", toolName, cli.OneLine(ce.text))
+		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), cli.OneLine(ce.text))
 		return &cli.StatusError{Status: ce.status}
 	}
 	return err
@@ -44,7 +44,7 @@ func execute(env *cli.Env, sys *system, o *options) error {
 		return err
 	}
 	if o.debug {
-		fmt.Fprintf(env.Err, "%s: method %s: %s\n", toolName, choice.Method, cli.OneLine(choice.Why))
+		fmt.Fprintf(env.Err, "%s: method %s: %s\n", env.Name(), choice.Method, cli.OneLine(choice.Why))
 	}
 	warned, err := w.available(sys)
 	if err != nil {
@@ -169,6 +169,9 @@ func (o *options) execSupervised(sys *system, w warner, p seccomp.Program, warne
 // already been warned.
 func (o *options) supervisor(warned bool) []string {
 	argv := []string{toolName, "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
+	if o.called != toolName {
+		argv = append(argv, "--called", o.called)
+	}
 	argv = append(argv, o.ruleArguments()...)
 	for _, v := range []struct {
 		option string
@@ -250,7 +253,7 @@ type warner struct {
 
 func (w warner) warn(format string, args ...any) {
 	if !w.o.quiet {
-		fmt.Fprintf(w.env.Err, "%s: warning: %s\n", toolName, cli.OneLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w.env.Err, "%s: warning: %s\n", w.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -39,7 +39,7 @@ type flags struct {
 	ports, networks, not  []string
 	debug, quiet, require bool
 	supervise             bool
-	argv0                 string
+	argv0, called         string
 	unit                  unitFlags
 }
 
@@ -54,6 +54,8 @@ type options struct {
 	command       []string
 	// argv0 is what the program gets as its own name, if that is not its path.
 	argv0 string
+	// called is the name of this command in messages.
+	called string
 }
 
 // argv returns the arguments of the command, its name included.
@@ -81,7 +83,9 @@ func (f *flags) define(fs *pflag.FlagSet) {
 	fs.StringVar(&f.argv0, "argv0", "", "give COMMAND `NAME` as its argument 0, as exec -a does")
 	f.unit.define(fs)
 	fs.BoolVar(&f.supervise, "supervise", false, "")
+	fs.StringVar(&f.called, "called", "", "")
 	_ = fs.MarkHidden("supervise")
+	_ = fs.MarkHidden("called")
 }
 
 func newCommand(env *cli.Env, sys *system) *cobra.Command {
@@ -118,7 +122,7 @@ func newCommand(env *cli.Env, sys *system) *cobra.Command {
 // parse checks the options. Their defaults are the environment variables of the preload library, so that an smc_run started by
 // another inherits its options.
 func (f *flags) parse(env *cli.Env, args []string) (*options, error) {
-	o := &options{method: f.method, debug: f.debug, quiet: f.quiet, require: f.require, command: args, argv0: f.argv0}
+	o := &options{method: f.method, debug: f.debug, quiet: f.quiet, require: f.require, command: args, argv0: f.argv0, called: cmp.Or(f.called, env.Name())}
 	switch o.method {
 	case methodAuto, string(convert.Preload), string(convert.Seccomp):
 	default:

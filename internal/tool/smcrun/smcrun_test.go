@@ -188,7 +188,7 @@ func TestExecutes(t *testing.T) {
 			super + `1 ["smc_run" "--supervise" "-r" "1" "-t" "2" "--port" "80" "--to" "::1/128" "--not" "22" "-d" "-q" "--require"]`,
 		},
 		{"--supervise -r 1 -t 2 --port 80 -q", "", `supervise {method:auto receive:1 send:2 rules:{Only:{Ports:[{First:80 Last:80}] Networks:[]} ` +
-			`Not:{Ports:[] Networks:[]}} debug:false quiet:true require:false command:[] argv0:}`},
+			`Not:{Ports:[] Networks:[]}} debug:false quiet:true require:false command:[] argv0: called:smc_run}`},
 	} {
 		m := &machine{environ: strings.Fields(strings.ReplaceAll(test.environ, "DIR", dir))}
 		got := runTool(m, dir, dir+"/own", strings.Fields(strings.ReplaceAll(test.args, "DIR", dir))...)

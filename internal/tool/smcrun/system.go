@@ -115,7 +115,7 @@ const conn = 3
 
 func supervise(o *options) error {
 	so := seccomp.Options{
-		Receive: o.receive, Send: o.send, Require: o.require, Prefix: toolName + ": ", Quiet: o.quiet, Debug: o.debug,
+		Receive: o.receive, Send: o.send, Require: o.require, Prefix: o.called + ": ", Quiet: o.quiet, Debug: o.debug,
 		Absent: catalogue.Absent,
 	}
 	if o.rules.Any() {

@@ -136,7 +136,7 @@ func (c *unitChange) plan(ctx context.Context, o *options) error {
 }
 
 func (c *unitChange) note(text string) {
-	fmt.Fprintf(c.env.Err, "%s: note: %s\n", toolName, cli.OneLine(text))
+	fmt.Fprintf(c.env.Err, "%s: note: %s\n", c.env.Name(), cli.OneLine(text))
 }
 
 // runner returns the command for the drop-in.

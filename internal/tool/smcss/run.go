@@ -69,7 +69,7 @@ func (o *options) list(ctx context.Context) error {
 	if o.needsFacts() {
 		tcp, err := o.deps.tcp()
 		if err != nil && o.facts == nil {
-			fmt.Fprintf(o.env.Err, "%s: warning: facts of TCP are missing: %s\n", toolName, cli.OneLine(err.Error()))
+			fmt.Fprintf(o.env.Err, "%s: warning: facts of TCP are missing: %s\n", o.env.Name(), cli.OneLine(err.Error()))
 		}
 		o.facts = o.facts.nextRound(o.deps.now(), tcp)
 	}
@@ -91,7 +91,7 @@ func (o *options) list(ctx context.Context) error {
 	}
 	if interrupted {
 		fmt.Fprintf(o.env.Err, "%s: warning: the list of sockets changed while it was read: some may be missing or listed twice\n",
-			toolName)
+			o.env.Name())
 	}
 	return v.end(interrupted)
 }

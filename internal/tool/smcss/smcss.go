@@ -102,7 +102,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 		// Check this here and not in RunE, which runs only after the command has entered the network namespace.
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unexpected operand %q: smcss has options only", args[0])
+				return fmt.Errorf("unexpected operand %q: %s has options only", args[0], env.Name())
 			}
 			return o.check()
 		},
