@@ -27,7 +27,7 @@ var deviceConditions = []Condition{
 	{
 		ID: "host-only", Severity: Warning,
 		Text:   "SMC is possible within this host only",
-		Remedy: "connections to other hosts require an RDMA or ISM device for one of the interfaces: see the other warnings",
+		Remedy: "the other warnings say what connections to other hosts lack",
 		Find: func(s *Snapshot) []Values {
 			choices := s.Choices()
 			return met(s.Path == nil && len(choices) > 0 && !remote(choices))
