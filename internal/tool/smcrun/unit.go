@@ -283,12 +283,25 @@ func (c *unitChange) printDiff() {
 
 // restart has systemd use the files as they are now.
 func (c *unitChange) restart(ctx context.Context) error {
-	for _, args := range [][]string{{"daemon-reload"}, {"try-restart", instances(c.unit.Name)}} {
+	name := instances(c.unit.Name)
+	for _, args := range [][]string{{"daemon-reload"}, {"try-restart", name}} {
+		if args[0] == "try-restart" && !c.runs(ctx, name) {
+			fmt.Fprintf(c.env.Out, "%s does not run, so it was not restarted.\n", name)
+			return nil
+		}
 		if out, err := c.sys.output(ctx, "systemctl", args...); err != nil {
 			return fmt.Errorf("the files are in place, but 'systemctl %s' failed: %s", strings.Join(args, " "), cmp.Or(strings.TrimSpace(out), err.Error()))
 		}
 	}
 	return nil
+}
+
+// runs reports whether a service, or an instance of a template, runs, or is about to. systemctl fails for the latter, too.
+func (c *unitChange) runs(ctx context.Context, name string) bool {
+	out, err := c.sys.output(ctx, "systemctl", "is-active", name)
+	return err == nil || slices.ContainsFunc(strings.Fields(out), func(state string) bool {
+		return state == "activating" || state == "reloading" || state == "deactivating"
+	})
 }
 
 // instances returns the pattern of systemctl for the running instances of a template, or the name of another service.

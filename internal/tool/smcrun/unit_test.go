@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,9 +162,24 @@ func TestUndoKeepsOthers(t *testing.T) {
 func TestUnitRestarts(t *testing.T) {
 	h := newHost(t)
 	got := h.run("--unit web@ --restart")
-	want := []string{"systemctl daemon-reload", "systemctl try-restart web@*.service"}
+	want := []string{"systemctl daemon-reload", "systemctl is-active web@*.service", "systemctl try-restart web@*.service"}
 	if diff := cmp.Diff(want, h.called); diff != "" || got.out != "wrote /etc/systemd/system/web@.service.d/zz-smc.conf\n" {
 		t.Errorf("%+v %s", got, diff)
+	}
+	for state, restarts := range map[string]bool{"inactive": false, "failed": false, "": false, "activating": true} {
+		h.called = nil
+		h.answers["systemctl"] = func(args []string) (string, error) {
+			if args[0] == "is-active" {
+				return state + "\n", errors.New("exit status 3")
+			}
+			return "", nil
+		}
+		got = h.run("--unit web --restart")
+		restarted := slices.Contains(h.called, "systemctl try-restart web.service")
+		reported := strings.HasSuffix(got.out, "web.service does not run, so it was not restarted.\n")
+		if got.status != 0 || restarted != restarts || reported == restarts {
+			t.Errorf("%s: %+v, called %q", state, got, h.called)
+		}
 	}
 	h.answers["systemctl"] = func([]string) (string, error) { return "System has not been booted\n", errors.New("exit status 1") }
 	got = h.run("--unit web --restart")
