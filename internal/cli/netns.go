@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/remedy"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
