@@ -168,43 +168,59 @@ func TestRun(t *testing.T) {
 func TestSignals(t *testing.T) {
 	const asTool = "SMCKIT_CLI_TEST"
 	wait := Tool{Name: "tool", New: func(env *Env) *cobra.Command {
-		return &cobra.Command{Use: "tool", RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintln(env.Out, "ready")
-			_ = env.Flush()
+		var w Watch
+		cmd := &cobra.Command{Use: "tool", RunE: func(cmd *cobra.Command, _ []string) error {
+			ready := func() error {
+				fmt.Fprintln(env.Out, "ready")
+				return env.Flush()
+			}
+			if w.On() {
+				return w.Run(cmd.Context(), env, "", ready)
+			}
+			_ = ready()
 			<-cmd.Context().Done()
 			return fmt.Errorf("waiting: %w", cmd.Context().Err())
 		}}
+		w.AddFlag(cmd.Flags())
+		return cmd
 	}}
-	if os.Getenv(asTool) != "" {
-		os.Args = os.Args[:1]
+	if args := os.Getenv(asTool); args != "" {
+		os.Args = strings.Fields(args)
 		os.Exit(Main(wait))
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSignals$")
-		cmd.Env = append(os.Environ(), asTool+"=1")
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != sig {
-			t.Errorf("%v: %v", sig, cmd.ProcessState)
-		}
+		interrupt(t, sig, asTool+"=tool")
+		interrupt(t, sig, asTool+"=tool --watch 3600")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(&Interrupted{sig})
 		env, _, _ := testEnv()
 		if got := Run(ctx, wait, env, nil); got != 128+int(sig) {
 			t.Errorf("%v: exit status %d", sig, got)
 		}
+	}
+}
+
+// interrupt runs TestSignals with a variable, sends it a signal when it is ready, and checks that it is killed by the signal.
+func interrupt(t *testing.T, sig syscall.Signal, variable string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSignals$")
+	cmd.Env = append(os.Environ(), variable)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != sig {
+		t.Errorf("%s, %v: %v", variable, sig, cmd.ProcessState)
 	}
 }
 

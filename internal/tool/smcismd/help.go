@@ -47,11 +47,10 @@ RESTARTS
   add it again.
 
 Exit status:
-  0  'smc_ismd list' has printed everything, or 'smc_ismd check' has found no
-     mistake
+  0  SIGTERM or SIGINT has ended the server, 'smc_ismd list' has printed
+     everything, or 'smc_ismd check' has found no mistake
   1  the command failed, for example because the host lacks memory
-  2  the command line is wrong
-  SIGTERM and SIGINT end smc_ismd as they end other programs.`
+  2  the command line is wrong`
 
 const rootExample = `  # Two fabrics, for guests that libvirt runs
   smc_ismd --fabric blue:256M,group=kvm --fabric red:64M,members=2,group=kvm

@@ -6,7 +6,6 @@ package smcismd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -38,7 +37,7 @@ type server struct {
 	log func(line string)
 }
 
-// run serves until ctx ends, and returns its error then.
+// run serves until ctx ends. That is no error, because a service has no other end.
 func (c *command) run(ctx context.Context, o options) error {
 	specs, err := c.specs(o)
 	if err != nil {
@@ -154,7 +153,7 @@ func (s *server) close() {
 	}
 }
 
-// serve serves until ctx ends, or a socket fails.
+// serve serves until ctx ends, or a socket fails. The end of ctx is no error.
 func (s *server) serve(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
 	for _, f := range s.fabrics {
@@ -163,8 +162,5 @@ func (s *server) serve(ctx context.Context) error {
 	group.Go(func() error { return s.serveStatus(gctx) })
 	err := group.Wait()
 	_ = s.store.Notify("STOPPING=1")
-	if cerr := ctx.Err(); cerr != nil && (err == nil || errors.Is(err, cerr)) {
-		return cerr
-	}
 	return err
 }
