@@ -57,6 +57,23 @@ func (w *Watch) Run(ctx context.Context, env *Env, separator string, round func(
 	}
 }
 
+// List is Run for a listing: a blank line separates the rounds, and nothing does if they are documents of JSON.
+func (w *Watch) List(ctx context.Context, env *Env, json bool, round func() error) error {
+	separator := "\n"
+	if json {
+		separator = ""
+	}
+	return w.Run(ctx, env, separator, round)
+}
+
+// WriteJSON prints the document of a round: on one line if others follow.
+func (w *Watch) WriteJSON(env *Env, doc any) error {
+	if w.On() {
+		return env.WriteJSONLine(doc)
+	}
+	return env.WriteJSON(doc)
+}
+
 func (w *Watch) wait(ctx context.Context) error {
 	if w.Wait != nil {
 		return w.Wait(ctx, w.Every)

@@ -142,28 +142,33 @@ func (s *server) serveStatus(ctx context.Context) error {
 
 func newList(c *command) *cobra.Command {
 	asJSON := false
+	var watch cli.Watch
 	cmd := &cobra.Command{
 		Use:               "list",
+		Aliases:           []string{"show"},
 		Short:             "List fabrics and their members",
 		Long:              listLong,
 		Example:           listExample,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context(), asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return watch.List(cmd.Context(), c.env, asJSON, func() error { return c.list(cmd.Context(), asJSON, &watch) })
+		},
 	}
 	c.addDir(cmd)
 	cli.AddJSONFlag(cmd.Flags(), c.env, &asJSON, "print one JSON document")
+	watch.AddFlag(cmd.Flags())
 	return cmd
 }
 
 // list prints what the server describes.
-func (c *command) list(ctx context.Context, asJSON bool) error {
+func (c *command) list(ctx context.Context, asJSON bool, watch *cli.Watch) error {
 	doc, err := c.readStatus(ctx)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return c.env.WriteJSON(doc)
+		return watch.WriteJSON(c.env, doc)
 	}
 	for i, f := range doc.Fabrics {
 		if i > 0 {

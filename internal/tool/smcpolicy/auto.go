@@ -73,7 +73,7 @@ func (c *command) auto(ctx context.Context) error {
 				Paid: s.Paid, Unpaid: s.Unpaid, Open: s.Open, Left: uint64(s.Left / time.Second),
 			})
 		}
-		return c.env.WriteJSON(out)
+		return c.watch.WriteJSON(c.env, out)
 	}
 	if len(services) == 0 {
 		_, err := fmt.Fprintln(c.env.Out, "No service has learned anything.")

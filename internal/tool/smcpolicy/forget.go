@@ -40,16 +40,19 @@ func (c *command) addLearned(cmd *cobra.Command, l learned) *cobra.Command {
 	cmd.ValidArgsFunction = cobra.FixedCompletions(words, noFiles)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch word := strings.Join(args, " "); {
+		case word == "flush" && c.watch.On():
+			return cli.Usagef("%s flush: --watch is for listings", name)
 		case word == "flush":
 			return c.flushLearned(cmd.Context(), name, l, check)
-		case word != "" && word != "show":
+		case word != "" && word != "show" && word != "list":
 			return cli.Usagef("%s: %q is not one of %s", name, word, strings.Join(words, ", "))
 		case check:
 			return cli.Usagef("--check is for '%s flush': without it, nothing changes", name)
 		}
-		return l.show(cmd.Context())
+		return c.list(cmd.Context(), l.show)
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "with flush, only print what would change")
+	c.watch.AddFlag(cmd.Flags())
 	c.env.AddYesFlag(cmd.Flags())
 	return cmd
 }

@@ -54,7 +54,7 @@ type memorySetJSON struct {
 func newMemory(c *command) *cobra.Command {
 	host, check := false, false
 	cmd := &cobra.Command{
-		Use:     "memory [CEILING | none | default]",
+		Use:     "memory [show | CEILING | none | default]",
 		Short:   "Show the memory of SMC, or set its ceiling",
 		Long:    memoryLong,
 		Example: memoryExample,
@@ -63,22 +63,25 @@ func newMemory(c *command) *cobra.Command {
 			if len(args) > 0 {
 				return nil, noFiles
 			}
-			return []string{"none", "64M", "1G", "default"}, noFiles
+			return []string{"show", "none", "64M", "1G", "default"}, noFiles
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 0:
+			switch set := len(args) > 0 && args[0] != "show" && args[0] != "list"; {
+			case set && c.watch.On():
+				return cli.Usagef("memory %s: --watch is for listings", args[0])
+			case set:
 				return c.setCeiling(cmd.Context(), args[0], host, check)
 			case host:
 				return cli.Usagef("--host is for a new ceiling: without one, %s memory shows the host, too", c.env.Name())
 			case check:
 				return cli.Usagef("--check is for a new ceiling: without one, nothing changes")
 			}
-			return c.showMemory(cmd.Context())
+			return c.list(cmd.Context(), c.showMemory)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "with a new ceiling, only print what would change")
 	cmd.Flags().BoolVar(&host, "host", false, "set the ceiling of the host instead of that of the network namespace")
+	c.watch.AddFlag(cmd.Flags())
 	return cmd
 }
 
@@ -107,7 +110,7 @@ func (c *command) showMemory(ctx context.Context) error {
 			host := newPoolJSON(*m.Host, true)
 			out.Host = &host
 		}
-		return c.env.WriteJSON(out)
+		return c.watch.WriteJSON(c.env, out)
 	}
 	head := []string{"", "Namespace"}
 	if m.Host != nil {

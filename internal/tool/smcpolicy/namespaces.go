@@ -20,10 +20,10 @@ type namespacesJSON struct {
 }
 
 func newNamespaces(c *command) *cobra.Command {
-	words := []string{"on", "off"}
+	words := []string{"show", "list", "on", "off"}
 	check := false
 	cmd := &cobra.Command{
-		Use:       "namespaces [on | off]",
+		Use:       "namespaces [show | on | off]",
 		Short:     "Have network namespaces without rules use the rules of the host",
 		Long:      namespacesLong,
 		Example:   namespacesExample,
@@ -31,7 +31,7 @@ func newNamespaces(c *command) *cobra.Command {
 		ValidArgs: words,
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
-			case len(args) > 0:
+			case len(args) > 0 && (args[0] == "on" || args[0] == "off"):
 				return c.setNamespaces(args[0] == "on", check)
 			case check:
 				return cli.Usagef("--check is for on and off: without them, nothing changes")

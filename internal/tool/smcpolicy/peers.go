@@ -131,7 +131,7 @@ func (c *command) peers(ctx context.Context) error {
 		for _, p := range peers {
 			out.Peers = append(out.Peers, newPeerJSON(p))
 		}
-		return c.env.WriteJSON(out)
+		return c.watch.WriteJSON(c.env, out)
 	}
 	if len(peers) == 0 {
 		_, err := fmt.Fprintln(c.env.Out, "There are no peers with which SMC was not possible.")

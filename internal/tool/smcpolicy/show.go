@@ -40,7 +40,7 @@ type ruleJSON struct {
 }
 
 func newShow(c *command) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "show",
 		Aliases:           []string{"list"},
 		Short:             "Show the rules, and what they have decided",
@@ -48,8 +48,10 @@ func newShow(c *command) *cobra.Command {
 		Example:           showExample,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.show(cmd.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context(), c.show) },
 	}
+	c.watch.AddFlag(cmd.Flags())
+	return cmd
 }
 
 // read returns the policy in the kernel.
@@ -70,7 +72,7 @@ func (c *command) writeJSON(p policy.Policy) error {
 			Decisions: r.Counters.Decisions, SMC: r.Counters.SMC, TCP: r.Counters.TCP, Bytes: r.Counters.Bytes,
 		})
 	}
-	return c.env.WriteJSON(out)
+	return c.watch.WriteJSON(c.env, out)
 }
 
 func (c *command) show(ctx context.Context) error {

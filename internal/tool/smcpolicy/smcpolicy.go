@@ -85,6 +85,8 @@ type command struct {
 	sys system
 	// json is the option --json.
 	json bool
+	// watch is the option --watch of listings of what changes.
+	watch cli.Watch
 	// services are what explain has read of them.
 	services []policy.Service
 }
@@ -97,13 +99,19 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		Long:    rootLong,
 		Example: rootExample,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.show(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context(), c.show) },
 	}
+	c.watch.AddFlag(root.Flags())
 	cli.AddJSONFlag(root.PersistentFlags(), env, &c.json, "print one JSON document")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"))
 	root.AddCommand(newExplain(c), newAuto(c), newPeers(c), newMemory(c), newNamespaces(c))
 	return root
+}
+
+// list prints a listing once, or repeatedly with --watch.
+func (c *command) list(ctx context.Context, show func(context.Context) error) error {
+	return c.watch.List(ctx, c.env, c.json, func() error { return show(ctx) })
 }
 
 // withKernel calls f with the policy in the kernel.

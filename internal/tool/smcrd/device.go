@@ -66,6 +66,7 @@ func newDevice(o *options) *cobra.Command {
 }
 
 func parseDevice(t tech, args []string) (q devQuery, err error) {
+	args = listIsShow(args)
 	for _, word := range []string{"show", "all"} {
 		if len(args) > 0 {
 			if _, ok := abbreviated(args[0], word); ok {

@@ -119,6 +119,7 @@ func parseUEID(args []string) (command, eid string, err error) {
 	if len(args) == 0 {
 		return "show", "", nil
 	}
+	args = listIsShow(args)
 	word, ok := abbreviated(args[0], "help", "add", "del", "flush", "show", "delete")
 	if !ok || word == "help" {
 		return "", "", cli.Usagef("%q is not one of show, add, del, flush", args[0])

@@ -178,6 +178,7 @@ func (o *options) checkDelete(object string, args []string, operands ...string) 
 
 // parseLinkGroup parses the words after the object, in this order: sub-command, "all" or LG-ID, filters.
 func parseLinkGroup(t tech, q lgQuery, args []string) (lgQuery, error) {
+	args = listIsShow(args)
 	commands := []string{"show"}
 	if t == techR && !q.links {
 		commands = append(commands, "link-show")

@@ -84,7 +84,7 @@ func subcommand(args []string, def string, words ...string) (string, error) {
 	if len(args) == 0 {
 		return def, nil
 	}
-	word, ok := abbreviated(args[0], words...)
+	word, ok := abbreviated(listIsShow(args)[0], words...)
 	if !ok {
 		return "", cli.Usagef("%q is not one of %s", args[0], strings.Join(words, ", "))
 	}
@@ -92,6 +92,15 @@ func subcommand(args []string, def string, words ...string) (string, error) {
 		return "", cli.Usagef("%q is an unexpected word", args[1])
 	}
 	return word, nil
+}
+
+// listIsShow returns args with the word "show" for the word "list", which all commands of the suite take. It has no abbreviation, because
+// those of smc-tools keep their meaning.
+func listIsShow(args []string) []string {
+	if len(args) > 0 && args[0] == "list" {
+		return append([]string{"show"}, args[1:]...)
+	}
+	return args
 }
 
 // words completes the first operand from a list.

@@ -130,22 +130,13 @@ func (o *options) withClient(ctx context.Context, f func(c client) error) error 
 
 // show prints a listing once, or repeatedly with --watch.
 func (o *options) show(ctx context.Context, list func(ctx context.Context, c client) error) error {
-	separator := "\n"
-	if o.json {
-		separator = ""
-	}
 	return o.withClient(ctx, func(c client) error {
-		return o.watch.Run(ctx, o.env, separator, func() error { return list(ctx, c) })
+		return o.watch.List(ctx, o.env, o.json, func() error { return list(ctx, c) })
 	})
 }
 
 // writeJSON prints a document.
-func (o *options) writeJSON(doc any) error {
-	if o.watch.On() {
-		return o.env.WriteJSONLine(doc)
-	}
-	return o.env.WriteJSON(doc)
-}
+func (o *options) writeJSON(doc any) error { return o.watch.WriteJSON(o.env, doc) }
 
 // complete separates warnings from failures. A list that changed while it was read can be shown; afterwards the command returns
 // warn, which warns that the list may be wrong.

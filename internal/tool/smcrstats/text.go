@@ -37,11 +37,7 @@ const (
 
 func (o *options) write(v view) error {
 	if o.json {
-		doc := o.newDocument(v)
-		if o.watch.On() {
-			return o.env.WriteJSONLine(doc)
-		}
-		return o.env.WriteJSON(doc)
+		return o.watch.WriteJSON(o.env, o.newDocument(v))
 	}
 	t := text{Writer: bufio.NewWriter(o.env.Out), ifname: o.ifname, details: o.details}
 	if !o.onlyD {

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package tool
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/smckit"
+	"github.com/spf13/cobra"
+)
+
+// testEnv returns the environment of a command, and its outputs.
+func testEnv() (env *cli.Env, out, stderr *bytes.Buffer) {
+	out, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	return &cli.Env{
+		In: strings.NewReader(""), Out: out, Err: stderr, Getenv: func(string) string { return "" },
+		EnterNetNS: func(name string) error { return errors.New("entered " + name) },
+	}, out, stderr
+}
+
+// ownName returns the name that a command of smckit has without it, the one of others as it is.
+func ownName(path string) string {
+	words := strings.Fields(path)
+	for _, s := range smckit.Tool.Subs {
+		if len(words) > 1 && words[0] == smckit.Tool.Name && words[1] == s.Name {
+			return strings.Join(append([]string{s.Tool.Name}, words[2:]...), " ")
+		}
+	}
+	return path
+}
+
+// eachCommand calls f with all commands that users have. smclab is for developers.
+func eachCommand(f func(cmd *cobra.Command)) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		f(cmd)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	for _, tool := range All() {
+		if tool.Name == "smclab" {
+			continue
+		}
+		env, _, _ := testEnv()
+		walk(cli.Tree(tool, env))
+	}
+}
+
+// changing are the words of commands that have no listing, or one that only commands change: they have no --watch.
+var changing = []string{"add", "apply", "check", "del", "explain", "export", "flush", "off", "on", "save"}
+
+// without has the reasons for which commands lack an option that the rules of CONTRIBUTING.md ask for.
+var without = map[string]map[string]string{
+	"json": {
+		"smc_dbg":        "prints an archive, or what other commands print",
+		"smc_ismd":       "prints nothing: it serves until a signal ends it",
+		"smc_ismd check": "prints nothing but the error",
+		"smc_run":        "prints what its program prints",
+	},
+	"netns": {
+		"smc_ismd":       "the host has fabrics, not a network namespace",
+		"smc_ismd check": "the host has fabrics, not a network namespace",
+		"smc_ismd list":  "the host has fabrics, not a network namespace",
+	},
+	"watch": {
+		"smc_chk":               "answers a question; the server runs until a signal ends it",
+		"smc_conf":              "has no listing: its commands are about files",
+		"smc_dbg":               "collects a report",
+		"smc_ismd":              "serves until a signal ends it",
+		"smc_pnet":              "only commands change the table",
+		"smc_pnet show":         "only commands change the table",
+		"smc_policy namespaces": "only commands change the setting",
+		"smc_rnics":             "smckit monitor prints what changes",
+		"smc_run":               "runs a program",
+		"smcd":                  "its objects have the listings",
+		"smcd device":           "smckit monitor prints what changes",
+		"smcd handshake-limit":  "only commands change the setting",
+		"smcd info":             "does not change",
+		"smcd loopback":         "only commands change the setting",
+		"smcd seid":             "only commands change it",
+		"smcd ueid":             "only commands change them",
+		"smckit":                "is a summary: sockets, groups and stats have the option",
+		"smckit monitor":        "runs until a signal ends it",
+		"smcr":                  "its objects have the listings",
+		"smcr device":           "smckit monitor prints what changes",
+		"smcr handshake-limit":  "only commands change the setting",
+		"smcr info":             "does not change",
+		"smcr ueid":             "only commands change them",
+	},
+}
+
+// TestOptions checks that commands have --json, --netns and --watch, with the same letters, or a reason to lack them.
+func TestOptions(t *testing.T) {
+	used := map[string]bool{}
+	eachCommand(func(cmd *cobra.Command) {
+		for option, letter := range map[string]string{"json": "", "netns": "N", "watch": ""} {
+			name := ownName(cmd.CommandPath())
+			reason := without[option][name]
+			if reason == "" && option == "watch" && slices.Contains(changing, cmd.Name()) {
+				reason = "changes something"
+			}
+			used[option+" "+name] = true
+			f := cmd.Flag(option)
+			switch {
+			case f == nil && reason == "":
+				t.Errorf("%s has no --%s, and no reason", cmd.CommandPath(), option)
+			case f != nil && reason != "":
+				t.Errorf("%s has --%s, although %q", cmd.CommandPath(), option, reason)
+			case f != nil && f.Shorthand != letter:
+				t.Errorf("%s: --%s is -%s", cmd.CommandPath(), option, f.Shorthand)
+			}
+		}
+	})
+	for option, names := range without {
+		for name := range names {
+			if !used[option+" "+name] {
+				t.Errorf("there is no command %s, which has no --%s", name, option)
+			}
+		}
+	}
+}
+
+// TestShowAndList checks that commands with words for what to do show something without one, and take both words for that.
+func TestShowAndList(t *testing.T) {
+	found := 0
+	eachCommand(func(cmd *cobra.Command) {
+		words := strings.Fields(cmd.CommandPath())
+		if strings.HasPrefix(cmd.Name(), "show") || cmd.Name() == "list" {
+			found++
+			for _, word := range []string{"show", "list"} {
+				if cmd.Name() != word && !cmd.HasAlias(word) {
+					t.Errorf("%s is not %s, too", cmd.CommandPath(), word)
+				}
+			}
+		}
+		_, operands, _ := strings.Cut(cmd.Use, " ")
+		if !strings.HasPrefix(operands, "[show") {
+			return
+		}
+		found++
+		for _, word := range []string{"show", "list"} {
+			env, _, stderr := testEnv()
+			// The status depends on whether this host has a module.
+			if status := cli.Run(t.Context(), find(t, words[0]), env, append(words[1:], word)); status == cli.ExitUsage {
+				t.Errorf("%s %s: %s", cmd.CommandPath(), word, stderr)
+			}
+		}
+	})
+	if found < 20 {
+		t.Errorf("there are only %d commands that show something", found)
+	}
+}
