@@ -6,6 +6,7 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -157,4 +158,28 @@ func TestShowAndList(t *testing.T) {
 	if found < 20 {
 		t.Errorf("there are only %d commands that show something", found)
 	}
+}
+
+// TestBare checks that commands without arguments show something, or print a line of error or a short usage, but never their whole help.
+// Their context has ended, so that those that would wait, or ask the kernel, do not.
+func TestBare(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	eachCommand(func(cmd *cobra.Command) {
+		words := strings.Fields(cmd.CommandPath())
+		sub := len(words) == 2 && words[0] == smckit.Tool.Name
+		// Others may change something. A report runs programs.
+		if !(len(words) == 1 || sub || cmd.HasSubCommands()) || ownName(cmd.CommandPath()) == "smc_dbg" {
+			return
+		}
+		env, out, stderr := testEnv()
+		status := cli.Run(ctx, find(t, words[0]), env, words[1:])
+		lines := bytes.Count(out.Bytes(), []byte("\n"))
+		said := bytes.Count(stderr.Bytes(), []byte("\n"))
+		switch {
+		case status == cli.ExitUsage && out.Len() == 0 && said == 1, status == 130:
+		case status == cli.ExitUsage, out.Len() == 0 && said == 0, bytes.Contains(out.Bytes(), []byte("Usage:")) && lines > 12:
+			t.Errorf("%s: status %d, %d lines: %.500s%s", cmd.CommandPath(), status, lines, out, stderr)
+		}
+	})
 }

@@ -112,7 +112,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		Long:    rootLong,
 		Example: rootExample,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:    cli.Usage,
 	}
 	cli.AddJSONFlag(root.PersistentFlags(), env, &c.json, "print one JSON document")
 	cli.AddNetNSFlag(root, env)

@@ -75,7 +75,7 @@ Exit status:
   # two guests of different byte order
   smclab up --arch s390x,amd64 --kernel 7.2 --module ours`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: cli.Usage,
 	}
 	root.AddCommand(newUp(env), newShell(env), newRun(env), newKernels(env), newModules(env))
 	return root

@@ -54,7 +54,7 @@ func newRoot(t tech, env *cli.Env, d deps) *cobra.Command {
 			strings.Join(grammar(t).objects(), " ")),
 		Example: fmt.Sprintf(rootExample, name),
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:    cli.Usage,
 	}
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&o.absolute, "absolute", "a", false, "with stats: count from module load, not from the last reset")
