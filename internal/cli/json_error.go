@@ -45,7 +45,8 @@ func reportJSON(t Tool, env *Env, path string, args []string, err error) {
 		return
 	}
 	doc := failureJSON{Schema: jsondoc.Schema, Status: exitStatus(err)}
-	doc.Error, doc.Remedy = splitRemedy(path, err)
+	text, remedy := splitRemedy(path, err)
+	doc.Error, doc.Remedy = env.hints.Replace(text), env.hints.Replace(remedy)
 	// One line suits programs that read lines (--watch), and others. Run reports an output that cannot be written.
 	_ = WriteJSONLine(env.Out, doc)
 }

@@ -113,7 +113,7 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) (path string,
 // error, the command that the error is about.
 func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 	root := Tree(t, env)
-	env.called, env.confirm.asks = t.Name, false
+	env.called, env.confirm.asks, env.hints = t.Name, false, t.hints()
 	if s, _ := t.sub(root, args); s != nil {
 		env.called, env.confirm.asks = t.Name+" "+s.Name, true
 	}
@@ -175,9 +175,9 @@ func report(ctx context.Context, env *Env, path string, err error) int {
 	case errors.Is(err, context.Canceled):
 		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))
 	case status == ExitUsage:
-		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", env.Name(), OneLine(err.Error()), path)
+		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", env.Name(), env.hints.Replace(OneLine(err.Error())), path)
 	default:
-		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), OneLine(err.Error()))
+		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), env.hints.Replace(OneLine(err.Error())))
 	}
 	return status
 }

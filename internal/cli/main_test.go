@@ -142,6 +142,10 @@ func TestRun(t *testing.T) {
 		{"its rewriting, after an option", "--much 1 twin l", nil, ExitUsage, "", "tool twin: unknown flag: --much; see 'tool twin list --help'\n"},
 		{"its version", "twin --version", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
 		{"its old name", "older", nil, ExitUsage, "", `tool: unknown command "older" for "tool" (did you mean "twin"?); see 'tool --help'` + "\n"},
+		{
+			"hints", "list", errors.New("'older list' and 'older' do, 'olderly' and older do not: 'older x"), ExitFailure, "listed\n",
+			"tool: 'tool twin list' and 'tool twin' do, 'olderly' and older do not: 'tool twin x\n",
+		},
 		{"namespace", "list -N a", nil, ExitFailure, "", `tool: entered "a"` + "\n"},
 		{"empty namespace", "list --netns=", nil, ExitFailure, "", `tool: entered ""` + "\n"},
 	} {

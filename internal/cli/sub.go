@@ -40,6 +40,17 @@ func (s Sub) tree(env *Env) *cobra.Command {
 	return cmd
 }
 
+// hints returns what replaces the names of t.Subs, where a quoted command line begins with one, by their names as commands of t.
+func (t Tool) hints() *strings.Replacer {
+	var pairs []string
+	for _, s := range t.Subs {
+		for _, end := range []string{" ", "'"} {
+			pairs = append(pairs, "'"+s.Tool.Name+end, "'"+t.Name+" "+s.Name+end)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
 // toCobra converts args to the spelling of cobra, by the rules of the tool that they are for: t, or the one of t.Subs that they
 // name. With an error it returns the command of that tool, which is below root.
 func toCobra(t Tool, root *cobra.Command, args []string) (*cobra.Command, []string, error) {
