@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
@@ -35,7 +37,7 @@ func host(t *testing.T, files map[string]string) *Host {
 	t.Helper()
 	all := map[string]string{release: "7.2\n"}
 	maps.Copy(all, files)
-	return Read(tree(t, all))
+	return Read(sysfstest.Files(t, all))
 }
 
 // TestReadSetup reads where a host gets modules from.
@@ -139,8 +141,8 @@ func TestDiagnose(t *testing.T) {
 	} {
 		all := map[string]string{release: "7.2\n"}
 		maps.Copy(all, tt.files)
-		root := tree(t, all)
-		if got, want := absent(Read(root)), replaceRoot(tt.want, root); got != want {
+		root := sysfstest.Files(t, all)
+		if got, want := absent(Read(root)), strings.Replace(tt.want, "ROOT", root, 1); got != want {
 			t.Errorf("%s: %s\nwant %s", tt.name, got, want)
 		}
 	}

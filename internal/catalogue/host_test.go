@@ -3,28 +3,12 @@
 package catalogue
 
 import (
-	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/sysfstest"
 )
-
-// tree creates files in a temporary directory and returns the directory.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
 
 // TestReadKernel reads which modules the kernel accepts.
 func TestReadKernel(t *testing.T) {
@@ -39,7 +23,7 @@ func TestReadKernel(t *testing.T) {
 		{map[string]string{"sys/kernel/security/lockdown": "none [integrity] confidentiality\n"}, Kernel{SignaturesForced: true}},
 		{map[string]string{"sys/kernel/security/lockdown": "[none] integrity confidentiality\n"}, Kernel{}},
 	} {
-		if diff := cmp.Diff(tt.want, files{tree(t, tt.files)}.readKernel()); diff != "" {
+		if diff := cmp.Diff(tt.want, files{sysfstest.Files(t, tt.files)}.readKernel()); diff != "" {
 			t.Errorf("%q: %s", tt.files, diff)
 		}
 	}
@@ -80,24 +64,15 @@ func TestReadModule(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := files{tree(t, tt.files)}
+			r := files{sysfstest.Files(t, tt.files)}
 			for _, s := range []*string{&tt.want.File, &tt.want.Blocked} {
-				*s = replaceRoot(*s, r.root)
+				*s = strings.Replace(*s, "ROOT", r.root, 1)
 			}
 			if diff := cmp.Diff(tt.want, r.readModule("7.2")); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-func replaceRoot(s, root string) string {
-	for i := range s {
-		if len(s) >= i+4 && s[i:i+4] == "ROOT" {
-			return s[:i] + root + s[i+4:]
-		}
-	}
-	return s
 }
 
 func TestModinfo(t *testing.T) {

@@ -6,12 +6,11 @@ import (
 	"encoding/binary"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/pnet"
 )
@@ -19,17 +18,7 @@ import (
 // tree creates files in a temporary directory and returns a Reader for it.
 func tree(t *testing.T, files map[string]string) Reader {
 	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return Reader{Root: root}
+	return Reader{Root: sysfstest.Files(t, files)}
 }
 
 // TestReadSettings reads the sysctls that exist.

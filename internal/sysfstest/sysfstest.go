@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sysfstest creates trees like /sys for tests from a compact text.
+// Package sysfstest creates trees of files for tests: of any files by Files, and trees like /sys from a compact text by Make.
 //
-// Each line is one entry; paths are relative to the last line in brackets, and this one to the root:
+// Each line of that text is one entry; paths are relative to the last line in brackets, and this one to the root:
 //
 //	# comment
 //	[bus/pci/devices/0000:03:00.0]
@@ -51,6 +51,22 @@ var s390x string
 
 //go:embed testdata/x86.sysfs
 var x86 string
+
+// Files creates files in a temporary directory, which it returns, from their texts by path.
+func Files(t testing.TB, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
 
 // S390X creates the tree of an LPAR of IBM Z, which testdata/s390x.sysfs describes.
 func S390X(t testing.TB) string {
