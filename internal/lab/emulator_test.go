@@ -148,5 +148,5 @@ func TestPatching(t *testing.T) {
 	lt.Must("a", `f=/proc/sys/kernel/sched_schedstats
 		yes >/dev/null & a=$!
 		yes | cat >/dev/null & b=$!
-		n=0; while [ $n -lt 200 ]; do echo 1 >$f; echo 0 >$f; n=$((n+1)); done; kill $a $b`)
+		n=0; while [ $n -lt 60 ]; do echo 1 >$f; echo 0 >$f; n=$((n+1)); done; kill $a $b`)
 }

@@ -41,6 +41,16 @@ func FewSeries() []string {
 	return kernels
 }
 
+// EndSeries lists the kernel series for tests of behaviour that changes from one series to the next: the oldest and the
+// newest, or, in full runs and if $SMCKIT_KERNELS is set, those of TestSeries().
+func EndSeries() []string {
+	kernels := TestSeries()
+	if !Full() && os.Getenv("SMCKIT_KERNELS") == "" {
+		return []string{kernels[0], kernels[len(kernels)-1]}
+	}
+	return kernels
+}
+
 // EachKernel runs a test of our module that has two lengths on the kernels of FewSeries(). At full length it takes long
 // enough on the newest.
 func EachKernel(t *testing.T, run func(t *testing.T, kernel string, length Length)) {

@@ -56,10 +56,10 @@ func TestControl(t *testing.T) {
 		module lab.Module
 	}
 	var runs []run
-	for _, kernel := range lab.TestSeries() {
-		if kernel == "6.12" {
-			runs = append(runs, run{kernel, lab.ModuleStock})
-		}
+	if slices.Contains(lab.TestSeries(), "6.12") {
+		runs = append(runs, run{"6.12", lab.ModuleStock})
+	}
+	for _, kernel := range lab.EndSeries() {
 		runs = append(runs, run{kernel, lab.ModuleOurs})
 	}
 	for _, c := range runs {

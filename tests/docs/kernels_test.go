@@ -186,6 +186,9 @@ func (p *testPackage) coverageOf(test string) (coverage, bool) {
 		c.short, c.full = "a Debian system's", "a Debian system's"
 	case r.lab["EachKernel"] || r.lab["FewSeries"]:
 		c.short, c.full = newest, all
+	case r.lab["EndSeries"]:
+		r.literals[allSeries[0]], r.literals[newest] = true, true
+		c.short, c.full = strings.Join(sortSeries(r.literals), ", "), all
 	case r.lab["TestSeries"]:
 		c.short, c.full = all, all
 	case r.lab["StockSeries"]:

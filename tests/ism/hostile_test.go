@@ -66,7 +66,7 @@ func hostileMember(t *testing.T, kernel string) {
 		t.Fatal(err)
 	}
 	scribbled(t, lt, "all")
-	rounds := 5
+	rounds := 2
 	if lab.Full() && kernel == lab.Newest() {
 		rounds = 500
 	}

@@ -35,7 +35,7 @@ func TestListing(t *testing.T) {
 			} else {
 				checkFallback(t, lt)
 			}
-			if mode == "SMCR" || lab.Full() {
+			if lab.Full() {
 				t.Run("many", func(t *testing.T) {
 					lt.GoTest(t, "a", "../../internal/tool/smcss", "TestIntegrationMany")
 				})

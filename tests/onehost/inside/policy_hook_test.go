@@ -47,7 +47,7 @@ func TestRulesHook(t *testing.T) {
 		}
 	})
 	underLoad(t, func() {
-		for range length(3, 40) {
+		for range length(2, 40) {
 			hookComesAndGoes(t, trace)
 		}
 	})

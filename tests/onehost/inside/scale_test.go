@@ -214,7 +214,7 @@ func cycle(l int, addr netip.AddrPort, i int, file *os.File) error {
 // TestScaleCycles opens, uses and closes connections from several threads.
 func TestScaleCycles(t *testing.T) {
 	settled(t)
-	n := length(3000, 20_000)
+	n := length(1200, 20_000)
 	if overR {
 		n /= 5
 	}
