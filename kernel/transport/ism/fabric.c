@@ -27,16 +27,6 @@
 /* How often to compare members and closed DMBs with the memory, in case that a doorbell is not rung */
 #define WATCH_INTERVAL HZ
 
-/* smc_fabric_has() - returns whether a member with this GID is there now. Any context. */
-bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2])
-{
-	u64 member = gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
-
-	if (gid[0] != f->dev.gid[0] || !gid[1] || member >= f->n_members || member == f->own)
-		return false;
-	return smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) == gid[1];
-}
-
 /* Looks at a member's beat. Return: whether it is silent, as it was if the GID is new, or as before if no second has passed. */
 static bool look_at_beat(struct smc_fabric *f, u8 member, bool is_new, bool second)
 {
@@ -58,6 +48,16 @@ u64 smc_fabric_gid_of(const struct smc_fabric *f, u8 member)
 	u64 gid = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
 
 	return gid >> SMC_FABRIC_TOKEN_MEMBER == member ? gid : 0;
+}
+
+/* smc_fabric_has() - returns whether a member with this GID is there now. Any context. */
+bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2])
+{
+	u64 member = gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
+
+	if (gid[0] != f->dev.gid[0] || !gid[1] || member >= f->n_members || member == f->own)
+		return false;
+	return smc_fabric_gid_of(f, member) == gid[1];
 }
 
 /* Compares a member with the directory, and ends the groups with the one that was there before, or that has become silent. May sleep. */
