@@ -11,9 +11,9 @@ import (
 // Limits of the kernel's table.
 const (
 	// MaxEthLen is the length of the longest interface name, in bytes.
-	MaxEthLen = 15
+	MaxEthLen = maxPNETIDEthname
 	// MaxIBLen is the length of the longest name of an RDMA device, in bytes.
-	MaxIBLen = 63
+	MaxIBLen = maxPNETIDIbname
 	// MaxPort is the highest port of an RDMA device; the lowest is 1.
 	MaxPort = 2
 	// DefaultPort is the port of an RDMA device when none is given, also for devices without ports (ISM).

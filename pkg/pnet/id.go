@@ -11,7 +11,7 @@ import (
 )
 
 // MaxIDLen is how many characters a PNET ID may have.
-const MaxIDLen = 16
+const MaxIDLen = maxPNETIDName
 
 // ID is a PNET ID, the name of a physical network. One that ParseID has returned consists of 1 to 16 characters of A-Z
 // and 0-9. One that the kernel has returned may contain other bytes: the kernel also accepts letters of Latin-1.

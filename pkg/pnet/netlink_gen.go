@@ -24,3 +24,10 @@ const (
 	AttrPNETIDIbname  = 3 // SMC_PNETID_IBNAME
 	AttrPNETIDIbport  = 4 // SMC_PNETID_IBPORT
 )
+
+// The longest values of attributes that are strings, in bytes.
+const (
+	maxPNETIDName    = 16 // SMC_PNETID_NAME
+	maxPNETIDEthname = 15 // SMC_PNETID_ETHNAME
+	maxPNETIDIbname  = 63 // SMC_PNETID_IBNAME
+)

@@ -420,7 +420,21 @@ func pnetNetlink(t *tree) error {
 	w.line("// Family is the name of the generic netlink family that serves the PNET table.\nconst Family = %q\n", f.Name)
 	w.line("// familyVersion is that of SMCR_GENL_FAMILY_VERSION in <linux/smc.h>.\nconst familyVersion = %d", f.Version)
 	f.constants(&w)
+	f.lengths(&w)
 	return t.writeGo("pkg/pnet/netlink_gen.go", "pnet", f.spec, &w)
+}
+
+// lengths writes the lengths of the strings in requests.
+func (f *family) lengths(w *writer) {
+	w.line("\n// The longest values of attributes that are strings, in bytes.\nconst (")
+	for i := range f.Sets {
+		for _, a := range f.Sets[i].List {
+			if a.Type == "string" && a.Checks.MaxLen != nil {
+				w.line("\tmax%s%s = %d // %s", goName(f.Sets[i].Name), goName(a.Name), *a.Checks.MaxLen, a.kernel)
+			}
+		}
+	}
+	w.line(")")
 }
 
 // ownNetlink writes the header and the constants of smckit's own family.
