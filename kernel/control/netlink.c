@@ -70,11 +70,6 @@ static int disable_limit(struct sk_buff *skb, struct genl_info *info)
 	return smc_sysctl_set(smc_net(genl_info_net(info)), SMC_SYSCTL_LIMIT_SMC_HS, 0);
 }
 
-/* Only requests for a user EID have an attribute. */
-static const struct nla_policy no_policy[] = {
-	[1] = { .type = NLA_REJECT },
-};
-
 static_assert(SMC_NLA_EID_TABLE_ENTRY_LEN == SMC_MAX_EID_LEN);
 
 #define UEID_POLICY .policy = smc_netlink_eid_table_attrs, .maxattr = ARRAY_SIZE(smc_netlink_eid_table_attrs) - 1
@@ -104,8 +99,8 @@ static const struct genl_ops ops[] = {
 struct genl_family smc_netlink_family __ro_after_init = {
 	.name = SMC_GENL_FAMILY_NAME,
 	.version = SMC_GENL_FAMILY_VERSION,
-	.maxattr = ARRAY_SIZE(no_policy) - 1,
-	.policy = no_policy,
+	.maxattr = ARRAY_SIZE(smc_netlink_no_attrs) - 1,
+	.policy = smc_netlink_no_attrs,
 	.netnsok = true,
 	.module = THIS_MODULE,
 	.ops = ops,

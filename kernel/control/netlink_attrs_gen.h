@@ -33,4 +33,7 @@ extern const struct nla_policy smc_netlink_lgr_attrs[SMCKIT_A_LGR_LINK_ID + 1];
 extern const struct nla_policy smc_netlink_policy_attrs[SMCKIT_A_POLICY_INHERITED + 1];
 extern const struct nla_policy smc_netlink_rule_attrs[SMCKIT_A_RULE_BYTES + 1];
 
+/* The policy of a family for requests that have no attributes */
+extern const struct nla_policy smc_netlink_no_attrs[1 + 1];
+
 #endif /* SMC_CONTROL_NETLINK_ATTRS_GEN_H */

@@ -44,25 +44,19 @@ static int delete_link(struct sk_buff *skb, struct genl_info *info)
 	return rc;
 }
 
-/* Requests about peers and memory have no attributes. */
-static const struct nla_policy peer_policy[SMCKIT_A_PEER_MAX + 1] = { };
-static const struct nla_policy memory_policy[SMCKIT_A_MEMORY_MAX + 1] = { };
-
 #define LGR_ATTRS .policy = smc_netlink_lgr_attrs, .maxattr = ARRAY_SIZE(smc_netlink_lgr_attrs) - 1
 #define POLICY_ATTRS .policy = smc_netlink_policy_attrs, .maxattr = ARRAY_SIZE(smc_netlink_policy_attrs) - 1
-#define PEER_ATTRS .policy = peer_policy, .maxattr = SMCKIT_A_PEER_MAX
-#define MEMORY_ATTRS .policy = memory_policy, .maxattr = SMCKIT_A_MEMORY_MAX
 
 static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr, LGR_ATTRS },
 	{ .cmd = SMCKIT_CMD_LINK_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_link, LGR_ATTRS },
 	{ .cmd = SMCKIT_CMD_POLICY_GET, .dumpit = smc_netlink_get_policy, POLICY_ATTRS },
-	{ .cmd = SMCKIT_CMD_MEMORY_GET, .dumpit = smc_netlink_get_memory, MEMORY_ATTRS },
+	{ .cmd = SMCKIT_CMD_MEMORY_GET, .dumpit = smc_netlink_get_memory },
 	{ .cmd = SMCKIT_CMD_POLICY_SET, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_set_policy, POLICY_ATTRS },
 	{ .cmd = SMCKIT_CMD_SERVICE_GET, .dumpit = smc_netlink_get_services },
 	{ .cmd = SMCKIT_CMD_SERVICE_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_services },
-	{ .cmd = SMCKIT_CMD_PEER_GET, .dumpit = smc_netlink_get_peers, PEER_ATTRS },
-	{ .cmd = SMCKIT_CMD_PEER_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_peers, PEER_ATTRS },
+	{ .cmd = SMCKIT_CMD_PEER_GET, .dumpit = smc_netlink_get_peers },
+	{ .cmd = SMCKIT_CMD_PEER_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_peers },
 };
 
 /* parallel_ops: a request may wait for a peer, and requests of other families must not wait for it. */
@@ -72,6 +66,8 @@ struct genl_family smc_netlink_own_family __ro_after_init = {
 	.netnsok = true,
 	.parallel_ops = true,
 	.module = THIS_MODULE,
+	.policy = smc_netlink_no_attrs,
+	.maxattr = ARRAY_SIZE(smc_netlink_no_attrs) - 1,
 	.ops = own_ops,
 	.n_ops = ARRAY_SIZE(own_ops),
 	.resv_start_op = SMCKIT_CMD_LGR_DELETE,

@@ -37,7 +37,9 @@ func policies(t *tree) error {
 	header.Write(limits.Bytes())
 	header.line("\n/* The policies of the attributes in requests */")
 	header.Write(h.Bytes())
-	source.line("#include \"netlink_attrs_gen.h\"")
+	const none = "const struct nla_policy smc_netlink_no_attrs[1 + 1]"
+	header.line("\n/* The policy of a family for requests that have no attributes */\nextern %s;", none)
+	source.line("#include \"netlink_attrs_gen.h\"\n\n%s = {\n\t[1] = { .type = NLA_REJECT },\n};", none)
 	source.Write(c.Bytes())
 	t.writeHeader(name+".h", all, "SMC_CONTROL_NETLINK_ATTRS_GEN_H", &header)
 	t.writeC(name+".c", all, &source)
