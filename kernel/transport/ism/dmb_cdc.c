@@ -30,16 +30,23 @@ static bool end_turn(struct smc_ism_turn *turn, int asked)
 }
 
 /*
- * Writes a message into the peer's DMB. If that is gone, TCP will report it; but if a third party may have overwritten its token, the
- * connection ends. The caller has the turn to send.
+ * The peer's DMB has another token, which a third party may have overwritten: the connection ends. That of a device that is gone ends
+ * with its group, and only then TCP reports it to the peer.
  */
+static void dmb_refused(struct smc_conn *conn)
+{
+	if (!smc_rcvbuf_is_gone(&conn->rx))
+		smc_close_event(conn, SMC_CLOSE_RESET);
+}
+
+/* Writes a message into the peer's DMB. If that is gone, TCP will report it. The caller has the turn to send. */
 static void dmb_cdc_move(struct smc_conn *conn, struct smc_ism_conn *ic, bool signal)
 {
 	u32 base = ic->cdc.index * (conn->tx_size + SMC_ISM_CDC_LEN);
 	const struct smc_ism_ops *ops = ic->dev->ops;
 
 	if (ops->move(ic->dev, ic->own, ic->peer_token, ic->cdc.index, signal, base, ic->cdc.last, sizeof(ic->cdc.last)) && ops->copy)
-		smc_close_event(conn, SMC_CLOSE_RESET);
+		dmb_refused(conn);
 }
 
 /* Sends one message. The caller has the turn to send. */
@@ -255,7 +262,7 @@ static ssize_t copy_ring(struct smc_conn *conn, struct iov_iter *from, u32 len)
 		ssize_t copied = ic->dev->ops->copy(ic->own, ic->peer_token, base + off, from, n);
 
 		if (copied < 0 && copied != -EFAULT) {
-			smc_close_event(conn, SMC_CLOSE_RESET);
+			dmb_refused(conn);
 			return len;
 		}
 		if (copied < 0)
