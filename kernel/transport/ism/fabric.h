@@ -46,8 +46,7 @@ struct smc_fabric_member {
 	struct smc_fabric_beat	beat;		/* members_lock */
 	/* fabric_reuse.c, one caller at a time: */
 	unsigned long		*kept;		/* own blocks that it may write to as those of an earlier member; NULL if there are none */
-	u64			kept_gid;	/* the second half of its GID when it named them; 0 if its entry was damaged then */
-	u8			absent;		/* seconds that it was not in the directory since then */
+	u8			absent;		/* seconds that no member of this number was in the directory, since then */
 };
 
 struct smc_fabric {

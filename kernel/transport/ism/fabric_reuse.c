@@ -60,10 +60,10 @@ static void mark_named(struct smc_fabric *f, u8 member)
 	}
 }
 
-/* Returns whether a member has left for good. @absent: for how many seconds it was away at the last call */
-static bool is_gone(const struct smc_fabric *f, const u64 gid[2], bool second, u8 *absent)
+/* Returns whether a member has left for good. @there: it is there now; @absent: for how many seconds it was away at the last call */
+static bool is_gone(bool there, bool second, u8 *absent)
 {
-	if (smc_fabric_has(f, gid))
+	if (there)
 		*absent = 0;
 	else if (second && *absent <= ABSENT_MAX)
 		++*absent;
@@ -89,10 +89,8 @@ static void release_kept(struct smc_fabric *f, u8 member)
 	bool gone;
 
 	might_sleep();
-	/* Its entry may have been damaged when this host joined. */
-	if (!m->kept_gid)
-		m->kept_gid = smc_fabric_gid_of(f, member);
-	gone = is_gone(f, (const u64[2]){ f->dev.gid[0], m->kept_gid }, true, &m->absent);
+	/* Its entry may be damaged for a while. A later member of this number names none: it clears its descriptors before it joins. */
+	gone = is_gone(smc_fabric_gid_of(f, member), true, &m->absent);
 	for_each_set_bit(block, m->kept, f->n_blocks) {
 		if (!gone && test_bit(block, f->named))
 			continue;
@@ -137,7 +135,7 @@ void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 	list_splice_init(&f->closing, &closing);
 	spin_unlock_bh(&f->lock);
 	list_for_each_entry_safe(d, next, &closing, list) {
-		if (f->gone || is_gone(f, d->dmb.gid, second, &d->absent) || (d->peer && !smc_fabric_is_written(f, d)))
+		if (f->gone || is_gone(smc_fabric_has(f, d->dmb.gid), second, &d->absent) || (d->peer && !smc_fabric_is_written(f, d)))
 			list_move(&d->list, &quiet);
 		else if (!d->peer)
 			unknown |= BIT_ULL(writer_of(d));
@@ -165,7 +163,6 @@ static int keep_named(struct smc_fabric *f, u8 member)
 		return -ENOMEM;
 	bitmap_copy(m->kept, f->named, f->n_blocks);
 	bitmap_or(f->used, f->used, f->named, f->n_blocks);
-	m->kept_gid = smc_fabric_gid_of(f, member);
 	return 0;
 }
 
