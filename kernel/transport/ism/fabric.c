@@ -139,22 +139,24 @@ static void stop_using(struct smc_fabric *f)
 
 /*
  * Returns why this host has to leave the fabric, or NULL. After hibernation, or when a snapshot of the guest starts, its emulator may have
- * another number, or none. Another guest may have this number if smc_ismd does not know of us. Both of them would use one area.
+ * another number, or none. Another guest may have this number if smc_ismd does not know of us. Both of them would use one area. @entry: the
+ * GID in this host's entry; @number: that of the emulator
  */
-static const char *why_to_leave(const struct smc_fabric *f)
+static const char *why_to_leave(const struct smc_fabric *f, u64 entry, u32 number)
 {
-	u64 entry = smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
-
 	if (entry == SMC_FABRIC_REMOVED)
 		return "it was removed";
 	if (smc_fabric_is_stolen(entry, f->dev.gid[1]))
 		return "another host has its number";
-	if (ioread32(f->regs + IVSHMEM_POSITION) != f->own)
+	if (number != f->own)
 		return "its number has changed";
 	return NULL;
 }
 
-/* Nobody reads or writes the memory after this. May sleep; not concurrently with the watch, unless it is the caller. */
+/*
+ * Nobody writes to the memory after this, and nobody but the watch reads it. May sleep; not concurrently with the watch, unless it is the
+ * caller.
+ */
 static void leave_memory(struct smc_fabric *f)
 {
 	spin_lock_bh(&f->lock);
@@ -167,7 +169,10 @@ static void leave_memory(struct smc_fabric *f)
 /* Writes what others have to know of this member, and finds what they have overwritten, unless this host has to leave. May sleep. */
 static void restore_own(struct smc_fabric *f)
 {
-	const char *why = why_to_leave(f);
+	u32 number = ioread32(f->regs + IVSHMEM_POSITION);
+	/* Read once, and after the register, which takes an exit to the emulator: what others write meanwhile is not overwritten. */
+	u64 entry = smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
+	const char *why = why_to_leave(f, entry, number);
 
 	if (why) {
 		dev_warn(&f->pdev->dev, "this host leaves the fabric: %s\n", why);
@@ -176,7 +181,7 @@ static void restore_own(struct smc_fabric *f)
 		stop_using(f);
 		return;
 	}
-	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) != f->dev.gid[1])
+	if (entry != f->dev.gid[1])
 		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
 	smc_fabric_write64(smc_fabric_area(f, f->own) + SMC_FABRIC_BEAT, ++f->beat);
 	show_own(f);
@@ -207,7 +212,8 @@ static void watch_fabric(struct work_struct *work)
 		f->watched = jiffies;
 		if (!READ_ONCE(f->stopped))
 			restore_own(f);
-		forget_peers(f);
+		if (!READ_ONCE(f->stopped))
+			forget_peers(f);
 	}
 	queue_delayed_work(smc_lgr_wq, &f->watch, WATCH_INTERVAL);
 }
@@ -216,8 +222,8 @@ static irqreturn_t members_irq(int irq, void *fabric)
 {
 	struct smc_fabric *f = fabric;
 
-	/* Before it is a member, there is no one to compare. */
-	if (READ_ONCE(f->joined))
+	/* Before it is a member, there is no one to compare. Pairs with join_fabric(). */
+	if (smp_load_acquire(&f->joined))
 		mod_delayed_work(smc_lgr_wq, &f->watch, 0);
 	return IRQ_HANDLED;
 }
@@ -302,9 +308,17 @@ static int read_header(struct smc_fabric *f, u64 size)
 	return 0;
 }
 
+/* A member that was removed has no doorbells any more. Return: 0, or -ENODEV. */
+static int check_admitted(const struct smc_fabric *f)
+{
+	if (!is_removed(f, f->own))
+		return 0;
+	dev_err(&f->pdev->dev, "this host was removed from the fabric: start its emulator again\n");
+	return -ENODEV;
+}
+
 /*
- * Finds out which member this is. The random part of its GID tells it from those that had the number before. A member that was removed
- * has no doorbells any more. Return: 0, or -ENODEV.
+ * Finds out which member this is. The random part of its GID tells it from those that had the number before. Return: 0, or -ENODEV.
  */
 static int read_position(struct smc_fabric *f)
 {
@@ -312,14 +326,10 @@ static int read_position(struct smc_fabric *f)
 
 	if (own >= f->n_members)
 		return -ENODEV;
-	if (is_removed(f, own)) {
-		dev_err(&f->pdev->dev, "this host was removed from the fabric: start its emulator again\n");
-		return -ENODEV;
-	}
 	f->own = own;
 	f->dev.gid[1] = (u64)own << SMC_FABRIC_TOKEN_MEMBER |
 			((get_random_u64() & GENMASK_ULL(SMC_FABRIC_TOKEN_MEMBER - 1, 0)) ?: 1);
-	return 0;
+	return check_admitted(f);
 }
 
 static int map_device(struct smc_fabric *f)
@@ -383,6 +393,7 @@ static int request_interrupts(struct smc_fabric *f)
 	return 0;
 
 err_signal:
+	WRITE_ONCE(f->leaving, true); /* members' signals schedule the tasklet again and again */
 	free_irq(pci_irq_vector(f->pdev, SMC_FABRIC_VECTOR_SIGNAL), f);
 	tasklet_kill(&f->look);
 err_vectors:
@@ -390,11 +401,17 @@ err_vectors:
 	return rc;
 }
 
-/* Lets connections use the fabric, and other members find this one. */
-static void join_fabric(struct smc_fabric *f)
+/*
+ * Lets connections use the fabric, and other members find this one. May sleep. Return: 0, or -ENODEV if the host was removed since its number
+ * was read: preparing the area and the interrupts takes time.
+ */
+static int join_fabric(struct smc_fabric *f)
 {
 	u8 *entry = smc_fabric_entry(f, f->own);
+	int rc = check_admitted(f);
 
+	if (rc)
+		return rc;
 	memset(entry, 0, SMC_FABRIC_ENTRY_LEN);
 	strscpy((char *)entry + SMC_FABRIC_ENTRY_HOST, init_utsname()->nodename, SMC_FABRIC_ENTRY_LEN - SMC_FABRIC_ENTRY_HOST);
 	smc_ism_register(&f->dev);
@@ -407,8 +424,9 @@ static void join_fabric(struct smc_fabric *f)
 	smc_peers_forget(NULL);
 	f->watched = jiffies - WATCH_INTERVAL;
 	f->forget_from = jiffies;
-	WRITE_ONCE(f->joined, true);
+	smp_store_release(&f->joined, true); /* what the watch reads is set; pairs with members_irq() */
 	mod_delayed_work(smc_lgr_wq, &f->watch, 0);
+	return 0;
 }
 
 static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
@@ -454,10 +472,14 @@ static int fabric_start(struct pci_dev *pdev)
 	rc = request_interrupts(f);
 	if (rc)
 		goto err_unmap;
+	rc = join_fabric(f);
+	if (rc)
+		goto err_interrupts;
 	pci_set_drvdata(pdev, f);
-	join_fabric(f);
 	return 0;
 
+err_interrupts:
+	free_interrupts(f);
 err_unmap:
 	if (rc == -EPROTO)
 		dev_err(&pdev->dev, "the fabric's header has impossible numbers\n");
