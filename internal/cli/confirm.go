@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,8 +34,9 @@ func (e *Env) AddYesFlag(fs *pflag.FlagSet) {
 func (e *Env) Asks() bool { return e.confirm.asks && !e.confirm.yes }
 
 // Confirm asks the user whether to go on with something that ends connections, or deletes what someone has set up. It returns nil if the
-// answer is yes, and without asking if the option --yes is given, or if the tool has been called by its own name.
-func (e *Env) Confirm(format string, args ...any) error {
+// answer is yes, and without asking if the option --yes is given, or if the tool has been called by its own name. Without an answer, it
+// returns when ctx ends.
+func (e *Env) Confirm(ctx context.Context, format string, args ...any) error {
 	if !e.Asks() {
 		return nil
 	}
@@ -43,7 +45,11 @@ func (e *Env) Confirm(format string, args ...any) error {
 		return remedies.Errorf("use --yes", "cannot ask whether to %s, since standard input is no terminal", question)
 	}
 	fmt.Fprintf(e.Err, "%s: %s? [y/N] ", e.Name(), question)
-	answer, err := bufio.NewReader(e.In).ReadString('\n')
+	answer, err := e.readAnswer(ctx)
+	if !strings.HasSuffix(answer, "\n") {
+		// The next message begins on a line of its own.
+		fmt.Fprintln(e.Err)
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("cannot read the answer: %w", err)
 	}
@@ -52,4 +58,23 @@ func (e *Env) Confirm(format string, args ...any) error {
 		return nil
 	}
 	return errors.New("the answer is no: nothing changed")
+}
+
+// readAnswer reads a line of standard input. A signal ends ctx, but not the reading of a terminal, which then goes on until the process ends.
+func (e *Env) readAnswer(ctx context.Context) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		line, err := bufio.NewReader(e.In).ReadString('\n')
+		done <- result{line, err}
+	}()
+	select {
+	case r := <-done:
+		return r.line, r.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }

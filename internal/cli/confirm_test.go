@@ -12,8 +12,8 @@ import (
 
 // killer has a command that asks before it prints that it has ended something.
 var killer = Tool{Name: "killer", New: func(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "killer", RunE: func(*cobra.Command, []string) error {
-		if err := env.Confirm("end %d connections", 3); err != nil {
+	cmd := &cobra.Command{Use: "killer", RunE: func(cmd *cobra.Command, _ []string) error {
+		if err := env.Confirm(cmd.Context(), "end %d connections", 3); err != nil {
 			return err
 		}
 		_, err := env.Out.Write([]byte("ended\n"))
@@ -23,12 +23,14 @@ var killer = Tool{Name: "killer", New: func(env *Env) *cobra.Command {
 	return cmd
 }}
 
+// suite has it as its own.
+var suite = Tool{
+	Name: "suite", New: func(*Env) *cobra.Command { return &cobra.Command{Use: "suite"} },
+	Subs: []Sub{{Name: "kill", Tool: killer}},
+}
+
 // TestConfirm checks who is asked, and what answers mean.
 func TestConfirm(t *testing.T) {
-	suite := Tool{
-		Name: "suite", New: func(*Env) *cobra.Command { return &cobra.Command{Use: "suite"} },
-		Subs: []Sub{{Name: "kill", Tool: killer}},
-	}
 	const question = "suite kill: end 3 connections? [y/N] "
 	const no = "suite kill: the answer is no: nothing changed\n"
 	for _, tt := range []struct {
@@ -46,10 +48,10 @@ func TestConfirm(t *testing.T) {
 		{suite, "kill --yes", "", false, 0, "ended\n", ""},
 		{suite, "kill --yes", "n\n", true, 0, "ended\n", ""},
 		{suite, "kill", "y\n", true, 0, "ended\n", question},
-		{suite, "kill", " YES ", true, 0, "ended\n", question},
+		{suite, "kill", " YES ", true, 0, "ended\n", question + "\n"},
 		{suite, "kill", "n\n", true, 1, "", question + no},
 		{suite, "kill", "\n", true, 1, "", question + no},
-		{suite, "kill", "", true, 1, "", question + no},
+		{suite, "kill", "", true, 1, "", question + "\n" + no},
 		{suite, "kill", "yeah\n", true, 1, "", question + no},
 	} {
 		env, out, stderr := testEnv()

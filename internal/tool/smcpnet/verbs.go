@@ -162,7 +162,7 @@ func (c *command) flush(ctx context.Context, ch change) error {
 		plan := pnet.Diff(now, nil)
 		if !ch.check {
 			if plan.Changed() {
-				if err := c.env.Confirm("delete all entries of the PNET table, of which there are %d", len(now)); err != nil {
+				if err := c.env.Confirm(ctx, "delete all entries of the PNET table, of which there are %d", len(now)); err != nil {
 					return err
 				}
 			}

@@ -96,7 +96,7 @@ func newFlush(c *command) *cobra.Command {
 				if ch.check || len(now) == 0 {
 					return nil, nil
 				}
-				return nil, c.env.Confirm("delete all rules of the policy, of which there are %d", len(now))
+				return nil, c.env.Confirm(cmd.Context(), "delete all rules of the policy, of which there are %d", len(now))
 			})
 		},
 	}

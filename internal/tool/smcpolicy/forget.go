@@ -67,7 +67,7 @@ func (c *command) flushLearned(ctx context.Context, name string, l learned, chec
 			return err
 		}
 		if out.Changed {
-			if err := c.env.Confirm("forget all that '%s' shows, %d lines", name, len(names)); err != nil {
+			if err := c.env.Confirm(ctx, "forget all that '%s' shows, %d lines", name, len(names)); err != nil {
 				return err
 			}
 		}

@@ -173,7 +173,7 @@ func (o *options) runUEID(ctx context.Context, c client, command, eid string) er
 			return err
 		}
 		if len(before) > 0 {
-			if err := o.env.Confirm("remove all user EIDs, of which there are %d", len(before)); err != nil {
+			if err := o.env.Confirm(ctx, "remove all user EIDs, of which there are %d", len(before)); err != nil {
 				return err
 			}
 		}

@@ -60,7 +60,7 @@ func (o *options) deleteLink(ctx context.Context, args []string) error {
 		return err
 	}
 	err = o.withClient(ctx, func(c client) error {
-		if err := o.env.Confirm("delete link %02x of link group %08x, so that its connections continue over the other one", link, group&lgMask); err != nil {
+		if err := o.env.Confirm(ctx, "delete link %02x of link group %08x, so that its connections continue over the other one", link, group&lgMask); err != nil {
 			return err
 		}
 		return c.DeleteLink(ctx, group&lgMask, link)

@@ -122,7 +122,7 @@ func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 	}
 	err = o.withClient(ctx, func(c client) error {
 		if o.env.Asks() {
-			if err := o.env.Confirm("end link group %08x%s", id, o.connections(ctx, c, id)); err != nil {
+			if err := o.env.Confirm(ctx, "end link group %08x%s", id, o.connections(ctx, c, id)); err != nil {
 				return err
 			}
 		}
