@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/smckit/smckit/internal/catalogue"
 	"golang.org/x/term"
@@ -39,7 +38,7 @@ type Env struct {
 	// called is the name of the running tool as the user has called it.
 	called string
 	// hints replaces names of commands in errors by those that the user knows.
-	hints *strings.Replacer
+	hints hints
 	// confirm is the state of Confirm.
 	confirm confirm
 	// schema is the number of the JSON documents that --json asks for, 0 without the option.

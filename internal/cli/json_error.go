@@ -46,7 +46,7 @@ func reportJSON(t Tool, env *Env, path string, args []string, err error) {
 	}
 	doc := failureJSON{Schema: jsondoc.Schema, Status: exitStatus(err)}
 	text, remedy := splitRemedy(path, err)
-	doc.Error, doc.Remedy = env.hints.Replace(text), env.hints.Replace(remedy)
+	doc.Error, doc.Remedy = env.hints.error(text), env.hints.error(remedy)
 	// One line suits programs that read lines (--watch), and others. Run reports an output that cannot be written.
 	_ = WriteJSONLine(env.Out, doc)
 }

@@ -175,9 +175,9 @@ func report(ctx context.Context, env *Env, path string, err error) int {
 	case errors.Is(err, context.Canceled):
 		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))
 	case status == ExitUsage:
-		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", env.Name(), env.hints.Replace(OneLine(err.Error())), path)
+		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", env.Name(), env.hints.error(OneLine(err.Error())), path)
 	default:
-		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), env.hints.Replace(OneLine(err.Error())))
+		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), env.hints.error(OneLine(err.Error())))
 	}
 	return status
 }

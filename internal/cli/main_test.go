@@ -59,7 +59,7 @@ func testTool(err error) Tool {
 			return root
 		},
 		Long: []string{"listening"},
-		Subs: []Sub{{"twin", "Do the same", olderTool()}},
+		Subs: []Sub{{Name: "twin", Short: "Do the same", Tool: olderTool()}},
 	}
 }
 

@@ -15,6 +15,8 @@ type Sub struct {
 	// Name is the word for the tool, and Short its line in the list of commands.
 	Name, Short string
 	Tool        Tool
+	// Lines has command lines of other tools, with the arguments by which the command does the same.
+	Lines map[string]string
 }
 
 // PageAnnotation is the annotation of a command whose manual page has another name than the command: that of the tool that it is.
@@ -38,17 +40,6 @@ func (s Sub) tree(env *Env) *cobra.Command {
 	// As at the root of a tree, this adds the options --version and -v.
 	cmd.Version = version.Version
 	return cmd
-}
-
-// hints returns what replaces the names of t.Subs, where a quoted command line begins with one, by their names as commands of t.
-func (t Tool) hints() *strings.Replacer {
-	var pairs []string
-	for _, s := range t.Subs {
-		for _, end := range []string{" ", "'"} {
-			pairs = append(pairs, "'"+s.Tool.Name+end, "'"+t.Name+" "+s.Name+end)
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // toCobra converts args to the spelling of cobra, by the rules of the tool that they are for: t, or the one of t.Subs that they

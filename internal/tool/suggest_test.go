@@ -25,22 +25,6 @@ func find(t *testing.T, name string) cli.Tool {
 	return cli.Tool{}
 }
 
-// TestHints checks that a remedy names a command as the user has called it, also in JSON.
-func TestHints(t *testing.T) {
-	for line, want := range map[string]string{
-		"smc_conf check /none":             "smc_conf: cannot read the configuration: stat /none: no such file or directory; 'smc_conf save' writes one\n",
-		"smckit config check /none":        "smckit config: cannot read the configuration: stat /none: no such file or directory; 'smckit config save' writes one\n",
-		"smckit config check /none --json": `"remedy":"'smckit config save' writes one"`,
-	} {
-		words := strings.Fields(line)
-		env, out, stderr := testEnv()
-		status := cli.Run(t.Context(), find(t, words[0]), env, words[1:])
-		if got := out.String() + stderr.String(); status != cli.ExitFailure || !strings.Contains(got, want) {
-			t.Errorf("%s: status %d, %q, not %q", line, status, got, want)
-		}
-	}
-}
-
 // TestMistypedCommands checks that every command with words suggests the right one, in one line that names the help to read.
 func TestMistypedCommands(t *testing.T) {
 	for _, tc := range []struct{ line, want string }{

@@ -107,15 +107,15 @@ type Finding struct {
 	Remedy   string `json:"remedy"`
 }
 
-func newDocument(s *check.Snapshot, findings []check.Finding) document {
+func newDocument(env *cli.Env, s *check.Snapshot, findings []check.Finding) document {
 	m := &s.Module
 	doc := document{
 		Schema: jsondoc.Schema, Able: check.Able(findings), Kernel: s.Kernel.Release,
 		Module: moduleJSON{
 			Available: s.Sockets.Available(), Loaded: m.Loaded, BuiltIn: m.BuiltIn, Smckit: m.Ours, Version: m.Version, File: m.File,
 		},
-		Transports: []transportJSON{}, Findings: NewFindings(findings), Unknown: []string{},
-		Path: newPath(s.Path), Live: newLive(s.Live),
+		Transports: []transportJSON{}, Findings: NewFindings(env, findings), Unknown: []string{},
+		Path: newPath(s.Path), Live: newLive(env, s.Live),
 	}
 	for _, c := range s.Choices() {
 		doc.Transports = append(doc.Transports, transportJSON{
@@ -124,16 +124,16 @@ func newDocument(s *check.Snapshot, findings []check.Finding) document {
 		})
 	}
 	for _, u := range s.Unknown {
-		doc.Unknown = append(doc.Unknown, cli.OneLine(u))
+		doc.Unknown = append(doc.Unknown, cli.OneLine(env.Hint(u)))
 	}
 	return doc
 }
 
 // NewFindings returns findings as documents have them, never nil.
-func NewFindings(findings []check.Finding) []Finding {
+func NewFindings(env *cli.Env, findings []check.Finding) []Finding {
 	list := []Finding{}
 	for _, f := range findings {
-		list = append(list, Finding{f.ID, string(f.Severity), cli.OneLine(f.Text), cli.OneLine(f.Remedy)})
+		list = append(list, Finding{f.ID, string(f.Severity), cli.OneLine(env.Hint(f.Text)), cli.OneLine(env.Hint(f.Remedy))})
 	}
 	return list
 }
@@ -157,24 +157,24 @@ func newPath(p *check.Path) *pathJSON {
 	return out
 }
 
-func newLive(l *check.Live) *liveJSON {
+func newLive(env *cli.Env, l *check.Live) *liveJSON {
 	if l == nil {
 		return nil
 	}
 	out := &liveJSON{
-		Target: l.Target.String(), Failure: string(l.Failure), usedTransportJSON: newUsedTransport(l.Transport, l.TransportErr),
+		Target: l.Target.String(), Failure: string(l.Failure), usedTransportJSON: newUsedTransport(env, l.Transport, l.TransportErr),
 		Latency: float64(l.Latency.Nanoseconds()) / 1000, Throughput: l.Throughput,
 	}
 	if l.Err != nil {
 		out.Error = cli.OneLine(l.Err.Error())
 	}
 	if l.Peer != nil {
-		out.Peer = &peerJSON{AFSMC: l.Peer.AFSMC, usedTransportJSON: newUsedTransport(l.Peer.Transport, nil)}
+		out.Peer = &peerJSON{AFSMC: l.Peer.AFSMC, usedTransportJSON: newUsedTransport(env, l.Peer.Transport, nil)}
 	}
 	return out
 }
 
-func newUsedTransport(c check.Transport, err error) usedTransportJSON {
+func newUsedTransport(env *cli.Env, c check.Transport, err error) usedTransportJSON {
 	out := usedTransportJSON{Transport: jsondoc.Transport(c.Mode)}
 	version, release, hasRelease := strings.Cut(c.Version, ".")
 	out.SMCVersion, _ = strconv.Atoi(version)
@@ -185,7 +185,7 @@ func newUsedTransport(c check.Transport, err error) usedTransportJSON {
 		out.Unknown = cli.OneLine(err.Error())
 	}
 	if f := c.Fallback; f != nil {
-		fallback := jsondoc.NewFallback(*f, jsondoc.NewReason)
+		fallback := jsondoc.NewFallback(*f, env.Reason)
 		out.Fallback = &fallback
 	}
 	return out
@@ -214,10 +214,10 @@ type conditionsDocument struct {
 	Conditions []Finding `json:"conditions"`
 }
 
-func newConditions() conditionsDocument {
+func newConditions(env *cli.Env) conditionsDocument {
 	doc := conditionsDocument{Schema: jsondoc.Schema, Conditions: []Finding{}}
 	for _, c := range check.Conditions() {
-		doc.Conditions = append(doc.Conditions, Finding{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
+		doc.Conditions = append(doc.Conditions, Finding{c.ID, string(c.Severity), env.Hint(check.Plain(c.Text)), env.Hint(check.Plain(c.Remedy))})
 	}
 	return doc
 }

@@ -41,7 +41,7 @@ var errNo = &cli.StatusError{Status: cli.ExitFailure}
 func (o *options) answer(s *check.Snapshot, findings []check.Finding) error {
 	var err error
 	if o.json {
-		err = o.env.WriteJSON(newDocument(s, findings))
+		err = o.env.WriteJSON(newDocument(o.env, s, findings))
 	} else {
 		err = o.writeText(s, findings)
 	}
@@ -120,11 +120,11 @@ func (o *options) showPNETID(ctx context.Context) error {
 // listConditions prints all conditions.
 func (o *options) listConditions() error {
 	if o.json {
-		return o.env.WriteJSON(newConditions())
+		return o.env.WriteJSON(newConditions(o.env))
 	}
 	var rows [][]string
 	for _, c := range check.Conditions() {
-		rows = append(rows, []string{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
+		rows = append(rows, []string{c.ID, string(c.Severity), o.env.Hint(check.Plain(c.Text)), o.env.Hint(check.Plain(c.Remedy))})
 	}
 	return cli.WriteTable(o.env.Out, []string{"Condition", "Severity", "Text", "Remedy"}, rows)
 }

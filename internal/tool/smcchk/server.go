@@ -51,7 +51,7 @@ func (o *options) served(c client) error {
 	var err error
 	switch {
 	case o.json:
-		err = o.env.WriteJSONLine(servedJSON{jsondoc.Schema, c.from.String(), newUsedTransport(c.transport, c.err)})
+		err = o.env.WriteJSONLine(servedJSON{jsondoc.Schema, c.from.String(), newUsedTransport(o.env, c.transport, c.err)})
 	case c.err != nil:
 		_, err = fmt.Fprintf(o.env.Out, "%s unknown: %s\n", c.from, cli.OneLine(c.err.Error()))
 	case c.transport.Fallback != nil:

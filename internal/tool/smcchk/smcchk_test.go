@@ -120,11 +120,18 @@ func (s *fakeServer) Serve(context.Context) error {
 	return context.Canceled
 }
 
-func (h *harness) run(args ...string) int {
+func (h *harness) run(args ...string) int { return h.runTool(h.tool(), args...) }
+
+func (h *harness) runTool(tool cli.Tool, args ...string) int {
 	env := &cli.Env{Out: &h.out, Err: &h.err, Getenv: func(string) string { return "" }, EnterNetNS: func(string) error { return errors.New("entered") }}
+	return cli.Run(context.Background(), tool, env, args)
+}
+
+// tool returns the command with the fakes.
+func (h *harness) tool() cli.Tool {
 	tool := Tool
 	tool.New = func(env *cli.Env) *cobra.Command { return newCommand(env, h.deps()) }
-	return cli.Run(context.Background(), tool, env, args)
+	return tool
 }
 
 // TestUsage checks invalid command lines: one line on standard error, nothing on standard output, status 2, and no access to
@@ -386,4 +393,24 @@ func TestDocumented(t *testing.T) {
 		table.WriteString("| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)}, " | ") + " |\n")
 	}
 	golden.Check(t, file, head+begin+table.String()+end+tail)
+}
+
+// TestHints checks that findings name commands as the user has called them, as text and in JSON.
+func TestHints(t *testing.T) {
+	const own, suite = "add the same one on all hosts: smcr ueid add MYCLUSTER;", "add the same one on all hosts: smckit eid add MYCLUSTER;"
+	for _, option := range []string{"", "--json", "--json=1"} {
+		h := newHarness()
+		h.host.Identity.UEIDs = nil
+		if h.run(strings.Fields(option)...); !strings.Contains(h.out.String(), own) {
+			t.Errorf("smc_chk %s: %s", option, &h.out)
+		}
+		h.out.Reset()
+		h.runTool(cli.Tool{
+			Name: "smckit", New: func(*cli.Env) *cobra.Command { return &cobra.Command{Use: "smckit"} },
+			Subs: []cli.Sub{{Name: "check", Tool: h.tool()}, {Name: "eid", Tool: cli.Tool{Name: "smcr ueid", New: h.tool().New}}},
+		}, append([]string{"check"}, strings.Fields(option)...)...)
+		if !strings.Contains(h.out.String(), suite) {
+			t.Errorf("smckit check %s: %s", option, &h.out)
+		}
+	}
 }

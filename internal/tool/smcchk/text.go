@@ -37,10 +37,10 @@ func (o *options) writeText(s *check.Snapshot, findings []check.Finding) error {
 		if i == 0 && b.Len() > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s: %s [%s]\n  %s\n", f.Severity, cli.OneLine(f.Text), f.ID, cli.OneLine(f.Remedy))
+		fmt.Fprintf(&b, "%s: %s [%s]\n  %s\n", f.Severity, cli.OneLine(o.env.Hint(f.Text)), f.ID, cli.OneLine(o.env.Hint(f.Remedy)))
 	}
 	for _, u := range s.Unknown {
-		fmt.Fprintf(&b, "unknown: %s\n", cli.OneLine(u))
+		fmt.Fprintf(&b, "unknown: %s\n", cli.OneLine(o.env.Hint(u)))
 	}
 	_, err := o.env.Out.Write([]byte(b.String()))
 	return err

@@ -30,17 +30,26 @@ var commands = []cli.Sub{
 	{Name: "check", Short: "Check whether this host, and the path to a peer, can use SMC, and why not", Tool: smcchk.Tool},
 	{Name: "config", Short: "Keep the configuration of AF_SMC in files, and apply them", Tool: smcconf.Tool},
 	{Name: "devices", Short: "List RDMA and ISM devices with their PNET IDs, and switch them on and off", Tool: smcrnics.Tool},
-	{Name: "eid", Short: "List and change the user EIDs of this host", Tool: smcrd.ToolEID},
+	{Name: "eid", Short: "List and change the user EIDs of this host", Tool: smcrd.ToolEID, Lines: map[string]string{"smcd ueid": ""}},
 	{Name: "fabrics", Short: "List the fabrics that this host serves to its guests, and their members", Tool: smcismd.ToolFabrics},
-	{Name: "groups", Short: "List link groups, and end them", Tool: smcrd.ToolGroups},
-	{Name: "links", Short: "List the links of SMC-R link groups, and delete them", Tool: smcrd.ToolLinks},
+	{
+		Name: "groups", Short: "List link groups, and end them", Tool: smcrd.ToolGroups,
+		Lines: map[string]string{"smcr linkgroup": "-R", "smcd linkgroup": "-D"},
+	},
+	{
+		Name: "links", Short: "List the links of SMC-R link groups, and delete them", Tool: smcrd.ToolLinks,
+		Lines: map[string]string{"smcr linkgroup link-show": "", "smcr -d link": "-d"},
+	},
 	{Name: "monitor", Short: "Print link groups, links, devices and ports that come and go, and fallbacks", Tool: smcmonitor.Tool},
 	{Name: "pnet", Short: "Show and change the PNET table", Tool: smcpnet.Tool},
 	{Name: "policy", Short: "Say which sockets of this host use SMC", Tool: smcpolicy.Tool},
 	{Name: "report", Short: "Collect what a bug report needs", Tool: smcdbg.Tool},
 	{Name: "run", Short: "Run a program with AF_SMC sockets in place of TCP sockets", Tool: smcrun.Tool},
 	{Name: "sockets", Short: "List AF_SMC sockets, and why some are TCP", Tool: smcss.Tool},
-	{Name: "stats", Short: "Show and reset the statistics of SMC-R and SMC-D", Tool: smcrstats.Tool},
+	{
+		Name: "stats", Short: "Show and reset the statistics of SMC-R and SMC-D", Tool: smcrstats.Tool,
+		Lines: map[string]string{"smcr -d stats": "-d"},
+	},
 }
 
 // Tools returns the commands that smckit is if it is called by their names.

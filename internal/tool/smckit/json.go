@@ -74,12 +74,12 @@ type fallbacksJSON struct {
 	Reasons []statdoc.Reason `json:"reasons"`
 }
 
-func (s *status) document() statusJSON {
+func (s *status) document(env *cli.Env) statusJSON {
 	m := &s.host.Module
 	doc := statusJSON{
 		Schema: jsondoc.Schema, Able: s.able(), Kernel: s.host.Kernel.Release,
 		Module:  moduleJSON{Available: s.host.Sockets.Available(), Loaded: m.Loaded, Smckit: m.Ours, Version: m.Version},
-		Choices: []string{}, Devices: s.deviceList(), Findings: smcchk.NewFindings(s.findings), Unknown: []string{},
+		Choices: []string{}, Devices: s.deviceList(), Findings: smcchk.NewFindings(env, s.findings), Unknown: []string{},
 	}
 	for _, c := range s.host.Choices() {
 		doc.Choices = append(doc.Choices, cli.Printable(c.String()))
@@ -92,11 +92,11 @@ func (s *status) document() statusJSON {
 	}
 	if s.stats.Snapshot != nil {
 		doc.Fallbacks = &fallbacksJSON{
-			Since: s.stats.Since, Total: s.stats.Fallbacks(), Connections: s.connections(), Reasons: statdoc.NewReasons(s.reasons()),
+			Since: s.stats.Since, Total: s.stats.Fallbacks(), Connections: s.connections(), Reasons: statdoc.NewReasons(s.reasons(), env.Reason),
 		}
 	}
 	for _, u := range s.unknown {
-		doc.Unknown = append(doc.Unknown, cli.OneLine(u))
+		doc.Unknown = append(doc.Unknown, cli.OneLine(env.Hint(u)))
 	}
 	return doc
 }

@@ -120,9 +120,9 @@ func newRoot(env *cli.Env, d deps) *cobra.Command {
 			return err
 		}
 		if json {
-			err = env.WriteJSON(s.document())
+			err = env.WriteJSON(s.document(env))
 		} else {
-			err = s.write(env.Out)
+			err = s.write(env)
 		}
 		if err == nil && !s.able() {
 			return &cli.StatusError{Status: cli.ExitFailure}

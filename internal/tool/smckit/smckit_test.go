@@ -152,11 +152,15 @@ func TestStatus(t *testing.T) {
 	blind.socketsErr, blind.statsErr = errors.New("not permitted"), errors.New("not permitted, either")
 	blind.stats = smcstats.Reading{}
 	blind.snapshot.Unknown = []string{"the rules\nof nft: not permitted"}
+	// Remedies that name commands.
+	named := busy()
+	named.snapshot.Identity.UEIDs = nil
+	named.stats.Fallback.Client[0].Reason, named.stats.Fallback.Server = netlinksmc.ReasonMemoryLimit, nil
 	for _, tc := range []struct {
 		name   string
 		host   *host
 		status int
-	}{{"busy", busy(), 0}, {"stock", stock, 0}, {"blind", blind, 0}, {"bare", bare(), 1}} {
+	}{{"busy", busy(), 0}, {"named", named, 0}, {"stock", stock, 0}, {"blind", blind, 0}, {"bare", bare(), 1}} {
 		status, out, stderr := tc.host.run(t)
 		if status != tc.status || stderr != "" {
 			t.Errorf("%s: exit status %d, %q", tc.name, status, stderr)

@@ -22,7 +22,10 @@ const (
 )
 
 // page is the text under construction. Each subject has a word in the first column, and one or more lines.
-type page struct{ strings.Builder }
+type page struct {
+	strings.Builder
+	env *cli.Env
+}
 
 func (p *page) line(subject, format string, args ...any) {
 	text := fmt.Sprintf("%-10s %s", subject, cli.OneLine(fmt.Sprintf(format, args...)))
@@ -30,8 +33,8 @@ func (p *page) line(subject, format string, args ...any) {
 }
 
 // write prints the status in about ten lines.
-func (s *status) write(w io.Writer) error {
-	var p page
+func (s *status) write(env *cli.Env) error {
+	p := page{env: env}
 	p.line("Module", "%s, kernel %s", s.host.ModuleWords(), s.host.Kernel.Release)
 	s.writeTransports(&p)
 	p.line("Devices", "%s", s.devices())
@@ -43,10 +46,10 @@ func (s *status) write(w io.Writer) error {
 		s.writeFallbacks(&p)
 	}
 	for _, u := range s.unknown {
-		p.line("Unknown", "%s", u)
+		p.line("Unknown", "%s", env.Hint(u))
 	}
 	s.writeNext(&p)
-	_, err := io.WriteString(w, p.String())
+	_, err := io.WriteString(env.Out, p.String())
 	return err
 }
 
@@ -106,7 +109,7 @@ func (s *status) writeFallbacks(p *page) {
 		}
 		p.line("", "%d: %s", r.Count, check.Words(r.Reason))
 		if remedy := r.Reason.Remedy(); remedy != "" {
-			p.line("", "  %s", remedy)
+			p.line("", "  %s", p.env.Hint(remedy))
 		}
 	}
 }
@@ -123,8 +126,8 @@ func (s *status) writeNext(p *page) {
 		p.line("Next", "nothing to do: 'smckit run PROGRAM' runs a program over SMC, 'smckit sockets -a' lists sockets")
 		return
 	}
-	p.line("Next", "%s: %s", findings[0].Severity, findings[0].Text)
-	p.line("", "  %s", findings[0].Remedy)
+	p.line("Next", "%s: %s", findings[0].Severity, p.env.Hint(findings[0].Text))
+	p.line("", "  %s", p.env.Hint(findings[0].Remedy))
 	if n := len(findings) - 1; n > 0 {
 		p.line("", "%d more: 'smckit check' lists them", n)
 	}

@@ -134,7 +134,7 @@ func (o *options) writeStats(r smcstats.Reading, command string) error {
 	switch {
 	case o.json:
 		return o.writeJSON(statsJSON{
-			Schema: jsondoc.Schema, Transport: o.tech.name(), Host: statdoc.NewHost(r),
+			Schema: jsondoc.Schema, Transport: o.tech.name(), Host: statdoc.NewHost(r, o.env.Reason),
 			TotalConnections: totalConnections(r.Snapshot, t), Tech: statdoc.NewTech(t),
 		})
 	case command == "json":

@@ -62,7 +62,7 @@ func (o *options) newDocument(v view) document {
 	doc := document{
 		Schema: jsondoc.Schema, Hostname: v.info.Hostname,
 		SMCVersion: v.info.Version, SMCRelease: v.info.Release,
-		Host: statdoc.NewHost(v.reading),
+		Host: statdoc.NewHost(v.reading, o.env.Reason),
 	}
 	if !o.onlyD {
 		doc.SMCR = &technology{Tech: statdoc.NewTech(&v.reading.SMCR), Rates: newRates(techDelta(v, false), v.seconds)}

@@ -39,7 +39,7 @@ func (o *options) write(v view) error {
 	if o.json {
 		return o.watch.WriteJSON(o.env, o.newDocument(v))
 	}
-	t := text{Writer: bufio.NewWriter(o.env.Out), ifname: o.ifname, details: o.details}
+	t := text{Writer: bufio.NewWriter(o.env.Out), env: o.env, ifname: o.ifname, details: o.details}
 	if !o.onlyD {
 		t.head("SMC-R", v)
 		t.traffic(&v.reading.SMCR, techDelta(v, false), v.seconds)
@@ -71,6 +71,7 @@ func techDelta(v view, smcd bool) *netlinksmc.TechStats {
 // text writes the sections.
 type text struct {
 	*bufio.Writer
+	env     *cli.Env
 	ifname  func(uint32) string
 	details bool
 }
@@ -266,7 +267,7 @@ func (t text) reasons(title string, counts []netlinksmc.FallbackCount) {
 			meaning = r.Text()
 		}
 		fmt.Fprintf(t, "%d x %s: %s\n", c.Count, r, meaning)
-		if remedy := r.Remedy(); remedy != "" {
+		if remedy := t.env.Hint(r.Remedy()); remedy != "" {
 			fmt.Fprintf(t, "    %s\n", remedy)
 		}
 	}

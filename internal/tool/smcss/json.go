@@ -121,7 +121,7 @@ type jsonSocket struct {
 }
 
 // newJSONSocket converts s. ifName returns the name of an interface, or "".
-func newJSONSocket(s *netlinksmc.Socket, explain bool, ifName func(uint32) string) jsonSocket {
+func newJSONSocket(s *netlinksmc.Socket, reason func(netlinksmc.Reason) jsondoc.Reason, ifName func(uint32) string) jsonSocket {
 	j := jsonSocket{
 		State:   s.State.String(),
 		UID:     s.UID,
@@ -145,7 +145,7 @@ func newJSONSocket(s *netlinksmc.Socket, explain bool, ifName func(uint32) strin
 		j.NetDev = cli.Printable(ifName(s.BoundIfindex))
 	}
 	if f := s.Fallback; f != nil {
-		fallback := newFallback(*f, explain)
+		fallback := jsondoc.NewFallback(*f, reason)
 		j.Fallback = &fallback
 	}
 	return j
@@ -157,15 +157,6 @@ func newJSONEndpoint(ap netip.AddrPort) *jsonEndpoint {
 		return nil
 	}
 	return &jsonEndpoint{Address: string(appendAddr(nil, ap.Addr())), Port: ap.Port()}
-}
-
-func newFallback(f netlinksmc.Fallback, explain bool) jsondoc.Fallback {
-	return jsondoc.NewFallback(f, func(r netlinksmc.Reason) jsondoc.Reason {
-		if !explain {
-			return jsondoc.Reason{Code: r.String(), Name: r.Name()}
-		}
-		return jsondoc.NewReason(r)
-	})
 }
 
 func newJSONConn(c *netlinksmc.ConnInfo) *jsonConn {

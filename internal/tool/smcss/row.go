@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -132,13 +133,10 @@ func appendProcesses(b []byte, list []process) []byte {
 }
 
 // appendExplanation appends a line or two for each reason of a fallback.
-func appendExplanation(b []byte, f *netlinksmc.Fallback) []byte {
-	if f == nil {
-		return b
-	}
+func appendExplanation(b []byte, f jsondoc.Fallback) []byte {
 	b = appendReason(b, "local", f.Reason)
-	if f.PeerDiagnosis != 0 {
-		b = appendReason(b, "peer", f.PeerDiagnosis)
+	if f.PeerReason != nil {
+		b = appendReason(b, "peer", *f.PeerReason)
 	}
 	return b
 }
@@ -146,10 +144,10 @@ func appendExplanation(b []byte, f *netlinksmc.Fallback) []byte {
 // unknownReason explains codes that no Linux has.
 const unknownReason = "unknown code; systems other than Linux have numbers of their own"
 
-func appendReason(b []byte, side string, r netlinksmc.Reason) []byte {
-	if !r.Known() {
+func appendReason(b []byte, side string, r jsondoc.Reason) []byte {
+	if r.Name == "" {
 		return fmt.Appendf(b, "\t%-6s %s\n", side, unknownReason)
 	}
-	b = fmt.Appendf(b, "\t%-6s %s: %s\n", side, r.Name(), r.Text())
-	return fmt.Appendf(b, "\t%-6s %s\n", "", r.Remedy())
+	b = fmt.Appendf(b, "\t%-6s %s: %s\n", side, r.Name, r.Text)
+	return fmt.Appendf(b, "\t%-6s %s\n", "", r.Remedy)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -218,10 +219,18 @@ func (o *options) newView(own owners) view {
 	}
 	switch {
 	case o.summary:
-		return newSummaryView(o.env, o.json, o.cols.explain, at)
+		return newSummaryView(o, at)
 	case o.json:
-		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, as: o.env.JSON, info: info, time: at}
+		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, reason: o.reason, as: o.env.JSON, info: info, time: at}
 	default:
-		return &textView{w: o.env.Out, cols: o.cols, owners: own, info: info}
+		return &textView{w: o.env.Out, cols: o.cols, owners: own, reason: o.reason, info: info}
 	}
+}
+
+// reason returns a reason, with text and remedy if they are to be shown.
+func (o *options) reason(r netlinksmc.Reason) jsondoc.Reason {
+	if !o.cols.explain {
+		return jsondoc.Reason{Code: r.String(), Name: r.Name()}
+	}
+	return o.env.Reason(r)
 }

@@ -52,6 +52,7 @@ type summaryView struct {
 	w       io.Writer
 	json    bool
 	explain bool
+	reason  func(netlinksmc.Reason) jsondoc.Reason
 	// as converts a document to the schema that was asked for.
 	as func(any) any
 	// time is set for a line of --watch.
@@ -63,9 +64,9 @@ type summaryView struct {
 	fallbacks map[netlinksmc.Fallback]int
 }
 
-func newSummaryView(env *cli.Env, json, explain bool, at time.Time) *summaryView {
+func newSummaryView(o *options, at time.Time) *summaryView {
 	return &summaryView{
-		w: env.Out, json: json, explain: explain, as: env.JSON, time: at,
+		w: o.env.Out, json: o.json, explain: o.cols.explain, reason: o.reason, as: o.env.JSON, time: at,
 		states:    map[netlinksmc.SocketState]int{},
 		modes:     map[netlinksmc.Mode]int{},
 		fallbacks: map[netlinksmc.Fallback]int{},
@@ -114,7 +115,7 @@ func (v *summaryView) document(interrupted bool) jsonSummary {
 		doc.Transports = append(doc.Transports, jsonTransportCount{Transport: jsondoc.Transport(m.String()), Sockets: v.modes[m]})
 	}
 	for _, f := range slices.SortedFunc(maps.Keys(v.fallbacks), compareFallbacks) {
-		doc.Fallbacks = append(doc.Fallbacks, jsonFallbackCount{Fallback: newFallback(f, v.explain), Sockets: v.fallbacks[f]})
+		doc.Fallbacks = append(doc.Fallbacks, jsonFallbackCount{Fallback: jsondoc.NewFallback(f, v.reason), Sockets: v.fallbacks[f]})
 	}
 	return doc
 }

@@ -38,6 +38,8 @@ type textView struct {
 	w      io.Writer
 	cols   columns
 	owners owners
+	// reason explains a reason.
+	reason func(netlinksmc.Reason) jsondoc.Reason
 	// info returns the facts of a socket; nil without -i.
 	info func(*netlinksmc.Socket) *jsonInfo
 	buf  []byte
@@ -54,8 +56,8 @@ func (v *textView) socket(s *netlinksmc.Socket) error {
 		b = appendProcesses(b, v.owners.of(s))
 	}
 	b = append(b, '\n')
-	if v.cols.explain && s.Mode == netlinksmc.ModeTCP {
-		b = appendExplanation(b, s.Fallback)
+	if v.cols.explain && s.Mode == netlinksmc.ModeTCP && s.Fallback != nil {
+		b = appendExplanation(b, jsondoc.NewFallback(*s.Fallback, v.reason))
 	}
 	if v.info != nil {
 		b = appendInfo(b, s, v.info(s))
@@ -73,6 +75,7 @@ type jsonView struct {
 	cols   columns
 	owners owners
 	ifName func(uint32) string
+	reason func(netlinksmc.Reason) jsondoc.Reason
 	info   func(*netlinksmc.Socket) *jsonInfo // nil without -i
 	// as converts a document, or a part of one, to the schema that was asked for.
 	as func(any) any
@@ -110,7 +113,7 @@ func (v *jsonView) begin() error {
 }
 
 func (v *jsonView) socket(s *netlinksmc.Socket) error {
-	j := newJSONSocket(s, v.cols.explain, v.ifName)
+	j := newJSONSocket(s, v.reason, v.ifName)
 	if v.cols.processes {
 		j.Processes = newJSONProcesses(v.owners.of(s))
 	}

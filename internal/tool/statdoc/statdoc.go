@@ -62,14 +62,14 @@ type Reason struct {
 	Count uint16 `json:"connections" schema1:"count"`
 }
 
-// NewHost returns the host-wide part of r.
-func NewHost(r smcstats.Reading) Host {
+// NewHost returns the host-wide part of r, with the reasons that newReason makes.
+func NewHost(r smcstats.Reading, newReason func(netlinksmc.Reason) jsondoc.Reason) Host {
 	h := Host{
 		Since:           r.Since,
 		HandshakeErrors: HandshakeErrors{r.ClientHandshakeErrors, r.ServerHandshakeErrors},
 		Fallback: Fallback{
-			Client: newSide(r.Fallback.ClientTotal, r.Fallback.Client),
-			Server: newSide(r.Fallback.ServerTotal, r.Fallback.Server),
+			Client: newSide(r.Fallback.ClientTotal, r.Fallback.Client, newReason),
+			Server: newSide(r.Fallback.ServerTotal, r.Fallback.Server, newReason),
 		},
 	}
 	if r.Note != nil {
@@ -78,15 +78,15 @@ func NewHost(r smcstats.Reading) Host {
 	return h
 }
 
-func newSide(total uint64, counts []netlinksmc.FallbackCount) Side {
-	return Side{Total: total, Reasons: NewReasons(counts)}
+func newSide(total uint64, counts []netlinksmc.FallbackCount, newReason func(netlinksmc.Reason) jsondoc.Reason) Side {
+	return Side{Total: total, Reasons: NewReasons(counts, newReason)}
 }
 
-// NewReasons explains counted reasons.
-func NewReasons(counts []netlinksmc.FallbackCount) []Reason {
+// NewReasons explains counted reasons by newReason.
+func NewReasons(counts []netlinksmc.FallbackCount, newReason func(netlinksmc.Reason) jsondoc.Reason) []Reason {
 	reasons := make([]Reason, 0, len(counts))
 	for _, c := range counts {
-		reasons = append(reasons, Reason{Reason: jsondoc.NewReason(c.Reason), Count: c.Count})
+		reasons = append(reasons, Reason{Reason: newReason(c.Reason), Count: c.Count})
 	}
 	return reasons
 }
