@@ -50,12 +50,15 @@ type Error struct {
 	File string
 	// Line counts from 1.
 	Line int
-	// Text describes the mistake and the remedy.
-	Text string
+	// Err describes the mistake and the remedy.
+	Err error
 }
 
 // Error returns file:line: and the text.
-func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text) }
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+
+// Unwrap returns the mistake.
+func (e *Error) Unwrap() error { return e.Err }
 
 // Load reads and parses the files of a directory. It returns the first mistake as an *Error, a *pnet.ParseError or a
 // *policy.SyntaxError, which contain the file and the line, and other errors if it cannot read a file. With an error it returns no configuration.
@@ -132,24 +135,28 @@ func (t Texts) Parse(dir string) (Config, error) {
 // the file. A '#' begins a comment only at the start of a word.
 func parseLines(text, name string, f func(line string) error) error {
 	if len(text) > maxSize {
-		return &Error{name, 1, fmt.Sprintf("the file is larger than %d bytes: it is not a configuration file", maxSize)}
+		return tooLarge(name)
 	}
 	n := 0
 	for raw := range strings.Lines(text) {
 		n++
 		line, comment := split(raw)
 		if i := strings.IndexFunc(line+comment, isControl); i >= 0 {
-			return &Error{name, n, fmt.Sprintf("control character %q: this is not a text file", (line + comment)[i])}
+			return &Error{name, n, fmt.Errorf("control character %q: this is not a text file", (line + comment)[i])}
 		}
 		line = strings.Trim(line, " \t")
 		if line == "" {
 			continue
 		}
 		if err := f(line); err != nil {
-			return &Error{name, n, err.Error()}
+			return &Error{name, n, err}
 		}
 	}
 	return nil
+}
+
+func tooLarge(name string) error {
+	return &Error{name, 1, fmt.Errorf("the file is larger than %d bytes: it is not a configuration file", maxSize)}
 }
 
 // bom is the byte order mark that some editors write at the start of a text.

@@ -49,7 +49,8 @@ func ParseEIDs(text, name string) (EIDs, error) {
 		return EIDs{}, err
 	}
 	if e.System != nil && !*e.System && len(e.User) == 0 {
-		return EIDs{}, &Error{name, lineOf(text, systemWord), "the system EID cannot be disabled while there is no user EID: add one to the file, or remove this line"}
+		mistake := remedy.Errorf("add one to the file, or remove this line", "the system EID cannot be disabled while there is no user EID")
+		return EIDs{}, &Error{name, lineOf(text, systemWord), mistake}
 	}
 	return e, nil
 }
@@ -60,12 +61,12 @@ func (e *EIDs) parseLine(line string) error {
 		return e.parseSystem(words[1:])
 	}
 	if len(words) > 1 {
-		return fmt.Errorf("unexpected word %s: a line has one user EID", smcerr.Quote(words[1]))
+		return remedy.Errorf("a line has one user EID", "unexpected word %s", smcerr.Quote(words[1]))
 	}
 	eid := words[0]
 	if err := netlinksmc.CheckEID(eid); err != nil {
 		if nerr, ok := errors.AsType[*smcerr.Error](err); ok {
-			return fmt.Errorf("invalid user EID %s: %s", smcerr.Quote(eid), nerr.Remedy)
+			return remedy.Errorf(nerr.Remedy, "invalid user EID %s", smcerr.Quote(eid))
 		}
 		return err
 	}

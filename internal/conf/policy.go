@@ -3,7 +3,6 @@
 package conf
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 // ParseRules parses the text of a file of rules. name is that of the file. The error is an *Error or a *policy.SyntaxError.
 func ParseRules(text, name string) ([]policy.Rule, error) {
 	if len(text) > maxSize {
-		return nil, &Error{name, 1, fmt.Sprintf("the file is larger than %d bytes: it is not a configuration file", maxSize)}
+		return nil, tooLarge(name)
 	}
 	return policy.ParseFile(text, name, policy.SystemNames{})
 }

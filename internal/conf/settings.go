@@ -132,5 +132,5 @@ func unknown(name string) error {
 	for _, s := range Settings {
 		names = append(names, s.Name)
 	}
-	return fmt.Errorf("unknown setting %s: it is one of %s", smcerr.Quote(name), strings.Join(names, ", "))
+	return remedy.Errorf("it is one of "+strings.Join(names, ", "), "unknown setting %s", smcerr.Quote(name))
 }

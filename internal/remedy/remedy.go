@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
@@ -37,20 +38,22 @@ func (e *Error) separator() string {
 	return ": "
 }
 
-// Split returns the text of err without its remedy, and the remedy: that of the first Error or smcerr.Error that err wraps. The
-// remedy is empty if there is none.
+// Split returns the text of err without its remedy, and the remedy: that of the first Error, policy.SyntaxError or smcerr.Error that err
+// wraps. The remedy is empty if there is none.
 func Split(err error) (problem, remedy string) {
 	problem = err.Error()
-	tail := ""
+	separator := ": "
 	if e, ok := errors.AsType[*Error](err); ok {
-		remedy, tail = e.Remedy, e.separator()+e.Remedy
-	} else if e, ok := errors.AsType[*smcerr.Error](err); ok && e.Remedy != "" {
-		remedy, tail = e.Remedy, ": "+e.Remedy
+		remedy, separator = e.Remedy, e.separator()
+	} else if e, ok := errors.AsType[*policy.SyntaxError](err); ok {
+		remedy = e.Remedy
+	} else if e, ok := errors.AsType[*smcerr.Error](err); ok {
+		remedy = e.Remedy
 	}
 	if remedy == "" {
 		return problem, ""
 	}
-	before, after, found := strings.Cut(problem, tail)
+	before, after, found := strings.Cut(problem, separator+remedy)
 	if !found {
 		return problem, remedy
 	}

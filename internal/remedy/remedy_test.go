@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
@@ -24,6 +25,11 @@ func TestSplit(t *testing.T) {
 		{fmt.Errorf("line 3: %w (line 4)", Errorf("try x", "no y")), "line 3: no y: try x (line 4)", "line 3: no y (line 4)", "try x"},
 		{&smcerr.Error{Op: "list", Err: os.ErrExist, Remedy: "wait"}, "list: file already exists: wait", "list: file already exists", "wait"},
 		{&smcerr.Error{Op: "list", Err: os.ErrExist}, "list: file already exists", "list: file already exists", ""},
+		{
+			fmt.Errorf("rule 2: %w", &policy.SyntaxError{File: "f", Line: 1, Word: 2, Text: "no y", Remedy: "try x"}),
+			"rule 2: f:1: word 2: no y: try x", "rule 2: f:1: word 2: no y", "try x",
+		},
+		{&policy.SyntaxError{Text: "no y"}, "no y", "no y", ""},
 		{
 			Errorf("outer", "a: %w", &smcerr.Error{Op: "b", Remedy: "inner"}),
 			"a: b: failed: inner: outer", "a: b: failed: inner", "outer",

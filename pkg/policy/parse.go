@@ -71,15 +71,15 @@ func parseID(text string) (uint32, error) {
 	return uint32(n), err
 }
 
-// SyntaxError reports an invalid rule. Its text is one line that names the word and the remedy.
+// SyntaxError reports an invalid rule. Its text is one line that names the word and, if there is one, the remedy.
 type SyntaxError struct {
 	// File and Line say where the rule is; Line is 0 for one that is not in a file.
 	File string
 	Line int
 	// Word is the number of the word, from 1; 0 if the rule as a whole is wrong.
 	Word int
-	// Text names the mistake and the remedy.
-	Text string
+	// Text names the mistake, and Remedy the action to take; Remedy may be empty.
+	Text, Remedy string
 }
 
 func (e *SyntaxError) Error() string {
@@ -89,6 +89,9 @@ func (e *SyntaxError) Error() string {
 	}
 	if e.Word > 0 {
 		where += fmt.Sprintf("word %d: ", e.Word)
+	}
+	if e.Remedy != "" {
+		return where + e.Text + ": " + e.Remedy
 	}
 	return where + e.Text
 }
@@ -165,13 +168,17 @@ func (p *parser) condition(i int) error {
 	case !ok:
 		return &SyntaxError{Word: i + 1, Text: fmt.Sprintf("%q: conditions are %s", word, strings.Join(ConditionWords, ", "))}
 	case slices.Contains(p.seen, word):
-		return &SyntaxError{Word: i + 1, Text: fmt.Sprintf("%s is there already: a list has commas", word)}
+		return &SyntaxError{Word: i + 1, Text: word + " is there already", Remedy: "a list has commas"}
 	case i+1 == len(p.words):
 		return &SyntaxError{Word: i + 1, Text: fmt.Sprintf("the value of %s is missing", word)}
 	}
 	p.seen = append(p.seen, word)
 	if err := f(p, p.words[i+1]); err != nil {
-		return &SyntaxError{Word: i + 2, Text: fmt.Sprintf("%s %q: %v", word, p.words[i+1], err)}
+		text, remedy := err.Error(), ""
+		if e, ok := err.(*SyntaxError); ok {
+			text, remedy = e.Text, e.Remedy
+		}
+		return &SyntaxError{Word: i + 2, Text: fmt.Sprintf("%s %q: %s", word, p.words[i+1], text), Remedy: remedy}
 	}
 	return nil
 }
@@ -238,7 +245,10 @@ func id(kind, v string, lookUp func(string) (uint32, error)) (*uint32, error) {
 		if kind == "group" {
 			file, option = "/etc/group", "-g"
 		}
-		return nil, fmt.Errorf("there is no such %s in %s: if another service knows it, give the number, from 'id %s'", kind, file, option)
+		return nil, &SyntaxError{
+			Text:   fmt.Sprintf("there is no such %s in %s", kind, file),
+			Remedy: fmt.Sprintf("if another service knows it, give the number, from 'id %s'", option),
+		}
 	}
 	return &n, nil
 }
@@ -279,7 +289,7 @@ func shorten(list []PortRange) ([]PortRange, error) {
 		}
 	}
 	if len(joined) > MaxList {
-		return nil, fmt.Errorf("a list has %d entries at most: use ranges, or several rules", MaxList)
+		return nil, &SyntaxError{Text: fmt.Sprintf("a list has %d entries at most", MaxList), Remedy: "use ranges, or several rules"}
 	}
 	return joined, nil
 }
@@ -297,7 +307,7 @@ func networks(v string) ([]netip.Prefix, error) {
 		list = append(list, p)
 	}
 	if len(list) > MaxList {
-		return nil, fmt.Errorf("a list has %d entries at most: use several rules", MaxList)
+		return nil, &SyntaxError{Text: fmt.Sprintf("a list has %d entries at most", MaxList), Remedy: "use several rules"}
 	}
 	slices.SortFunc(list, netip.Prefix.Compare)
 	return list, nil
@@ -316,7 +326,7 @@ func network(v string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("networks are addresses with the length of a prefix, and lists: 10.9.0.0/16,fd00::/8")
 	}
 	if p != p.Masked() {
-		return netip.Prefix{}, fmt.Errorf("%s has bits behind its prefix: write %s", v, p.Masked())
+		return netip.Prefix{}, &SyntaxError{Text: v + " has bits behind its prefix", Remedy: fmt.Sprintf("write %s", p.Masked())}
 	}
 	return p, nil
 }
@@ -409,7 +419,7 @@ func ParseFile(text, name string, names Names) ([]Rule, error) {
 		rules = append(rules, r)
 	}
 	if lines.Err() != nil {
-		return nil, &SyntaxError{File: name, Line: n, Text: "the line is longer than a megabyte: write one rule in each line"}
+		return nil, &SyntaxError{File: name, Line: n, Text: "the line is longer than a megabyte", Remedy: "write one rule in each line"}
 	}
 	return rules, nil
 }

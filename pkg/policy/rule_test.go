@@ -243,6 +243,30 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
+// TestSyntaxErrorRemedy checks that the remedy of a mistake is in a field of its own, and at the end of the text.
+func TestSyntaxErrorRemedy(t *testing.T) {
+	for text, want := range map[string]SyntaxError{
+		"smc port 1 port 2":      {Word: 4, Text: "port is there already", Remedy: "a list has commas"},
+		"smc user nobody-at-all": {Word: 3, Text: `user "nobody-at-all": there is no such user in /etc/passwd`, Remedy: "if another service knows it, give the number, from 'id -u'"},
+		"smc to 10.0.0.1/8":      {Word: 3, Text: `to "10.0.0.1/8": 10.0.0.1/8 has bits behind its prefix`, Remedy: "write 10.0.0.0/8"},
+		"smc port " + manyPorts(65): {
+			Word: 3, Text: `port "` + manyPorts(65) + `": a list has 64 entries at most`, Remedy: "use ranges, or several rules",
+		},
+		"smc port 1,1": {Word: 3, Text: `port "1,1": port 1 is in it twice`},
+		"smc port x":   {Word: 3, Text: `port "x": ` + portsHelp},
+	} {
+		_, err := Parse(strings.Fields(text), names)
+		e, ok := errors.AsType[*SyntaxError](err)
+		if !ok || *e != want || want.Remedy != "" && !strings.HasSuffix(err.Error(), want.Text+": "+want.Remedy) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	_, err := ParseFile("smc\ntcp port 1 port 2\n", "f", names)
+	if e, ok := errors.AsType[*SyntaxError](err); !ok || e.Line != 2 || e.Remedy != "a list has commas" {
+		t.Errorf("%v", err)
+	}
+}
+
 func manyPorts(n int) string {
 	var ports []string
 	for i := range n {

@@ -248,7 +248,7 @@ func (s *Store) checkDir() error {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(st.Uid) != s.UID || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s is not a directory that only you (user %d) can write to: move it away", s.Dir, s.UID)
+		return &smcerr.Error{Err: fmt.Errorf("%s is not a directory that only you (user %d) can write to", s.Dir, s.UID), Remedy: "move it away"}
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (s *Store) loadLegacy() (*Baseline, error) {
 func (s *Store) readFile(path string) (data []byte, written time.Time, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, time.Time{}, fmt.Errorf("%s is a symbolic link: remove it", path)
+		return nil, time.Time{}, &smcerr.Error{Err: fmt.Errorf("%s is a symbolic link", path), Remedy: "remove it"}
 	}
 	if err != nil {
 		return nil, time.Time{}, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/pkg/smcerr"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -162,30 +163,31 @@ func TestStoreHostile(t *testing.T) {
 		prepare func(t *testing.T, s *Store)
 		note    string
 		heals   bool // a reset puts things right
+		remedy  string
 	}{
-		"damaged": {func(t *testing.T, s *Store) { write(t, s.path(), "{") }, "is damaged", true},
-		"empty":   {func(t *testing.T, s *Store) { write(t, s.path(), "") }, "is damaged", true},
-		"huge":    {func(t *testing.T, s *Store) { write(t, s.path(), strings.Repeat(" ", maxFile+1)) }, "too large", true},
+		"damaged": {func(t *testing.T, s *Store) { write(t, s.path(), "{") }, "is damaged", true, ""},
+		"empty":   {func(t *testing.T, s *Store) { write(t, s.path(), "") }, "is damaged", true, ""},
+		"huge":    {func(t *testing.T, s *Store) { write(t, s.path(), strings.Repeat(" ", maxFile+1)) }, "too large", true, ""},
 		"symlink": {func(t *testing.T, s *Store) {
 			must(t, os.Remove(s.path()))
 			must(t, os.Symlink("/etc/passwd", s.path()))
-		}, "symbolic link", true},
+		}, "symbolic link", true, "remove it"},
 		"fifo": {func(t *testing.T, s *Store) {
 			must(t, os.Remove(s.path()))
 			must(t, unix.Mkfifo(s.path(), 0o600))
-		}, "not a file of yours", true},
+		}, "not a file of yours", true, ""},
 		"locked": {func(t *testing.T, s *Store) {
 			f, err := os.Open(s.path())
 			must(t, err)
 			must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 			t.Cleanup(func() { f.Close() })
-		}, "in use", true},
-		"writable directory": {func(t *testing.T, s *Store) { must(t, os.Chmod(s.Dir, 0o777)) }, "only you", false},
-		"foreign directory":  {func(_ *testing.T, s *Store) { s.UID++ }, "only you", false},
+		}, "in use", true, ""},
+		"writable directory": {func(t *testing.T, s *Store) { must(t, os.Chmod(s.Dir, 0o777)) }, "only you", false, "move it away"},
+		"foreign directory":  {func(_ *testing.T, s *Store) { s.UID++ }, "only you", false, "move it away"},
 		"linked directory": {func(t *testing.T, s *Store) {
 			must(t, os.Rename(s.Dir, s.Dir+"2"))
 			must(t, os.Symlink(s.Dir+"2", s.Dir))
-		}, "only you", false},
+		}, "only you", false, "move it away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testStore(t)
@@ -195,6 +197,9 @@ func TestStoreHostile(t *testing.T) {
 			r := s.Reduce(cur)
 			if r.Snapshot != cur || r.Note == nil || !strings.Contains(r.Note.Error(), tc.note) {
 				t.Errorf("note: %v", r.Note)
+			}
+			if e, ok := errors.AsType[*smcerr.Error](r.Note); ok != (tc.remedy != "") || ok && e.Remedy != tc.remedy {
+				t.Errorf("the remedy of %q is not %q", r.Note, tc.remedy)
 			}
 			if err := s.Reset(t.Context(), cur); (err == nil) != tc.heals {
 				t.Errorf("Reset: %v", err)

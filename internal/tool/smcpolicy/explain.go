@@ -188,7 +188,7 @@ func (c *command) who(q question) (policy.Who, error) {
 	if err != nil {
 		e := *err.(*policy.SyntaxError)
 		e.Word = 0
-		return who, cli.Usagef("--%s", e.Text)
+		return who, cli.Usagef("--%w", &e)
 	}
 	if r.User != nil {
 		who.User = *r.User
