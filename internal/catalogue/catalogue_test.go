@@ -13,6 +13,7 @@ import (
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/internal/rootdir"
 	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/policy"
@@ -37,7 +38,7 @@ func host(t *testing.T, files map[string]string) *Host {
 	t.Helper()
 	all := map[string]string{release: "7.2\n"}
 	maps.Copy(all, files)
-	return Read(sysfstest.Files(t, all))
+	return Read(rootdir.Dir(sysfstest.Files(t, all)))
 }
 
 // TestReadSetup reads where a host gets modules from.
@@ -142,7 +143,7 @@ func TestDiagnose(t *testing.T) {
 		all := map[string]string{release: "7.2\n"}
 		maps.Copy(all, tt.files)
 		root := sysfstest.Files(t, all)
-		if got, want := absent(Read(root)), strings.Replace(tt.want, "ROOT", root, 1); got != want {
+		if got, want := absent(Read(rootdir.Dir(root))), strings.Replace(tt.want, "ROOT", root, 1); got != want {
 			t.Errorf("%s: %s\nwant %s", tt.name, got, want)
 		}
 	}

@@ -3,10 +3,11 @@
 package catalogue
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/smckit/smckit/internal/rootdir"
 )
 
 // Host has the facts about this host that decide which remedy helps.
@@ -65,8 +66,8 @@ type Process struct {
 	UserNS bool
 }
 
-// Read collects the facts from the files below root, which is "" for /. It opens no socket and loads no module.
-func Read(root string) *Host {
+// Read collects the facts from the files below root. It opens no socket and loads no module.
+func Read(root rootdir.Dir) *Host {
 	r := files{root}
 	kernel := r.readKernel()
 	return &Host{
@@ -74,34 +75,15 @@ func Read(root string) *Host {
 	}
 }
 
-// files reads the files below a root directory.
-type files struct{ root string }
-
-// path returns the path of a file below the root.
-func (r files) path(elem ...string) string {
-	return filepath.Join(append([]string{"/", r.root}, elem...)...)
-}
-
-// text returns the content of a file without the white space around it, "" if it cannot be read.
-func (r files) text(elem ...string) string {
-	b, err := os.ReadFile(r.path(elem...))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
-
-func (r files) exists(elem ...string) bool {
-	_, err := os.Stat(r.path(elem...))
-	return err == nil
-}
+// files are the files of a host.
+type files struct{ rootdir.Dir }
 
 func (r files) readKernel() Kernel {
-	k := Kernel{Release: r.text("proc/sys/kernel/osrelease")}
-	k.ModulesDisabled = r.text("proc/sys/kernel/modules_disabled") == "1"
+	k := Kernel{Release: r.Text("proc/sys/kernel/osrelease")}
+	k.ModulesDisabled = r.Text("proc/sys/kernel/modules_disabled") == "1"
 	// The word in brackets is the current mode.
-	locked := r.text("sys/kernel/security/lockdown")
-	k.SignaturesForced = r.text("sys/module/module/parameters/sig_enforce") == "Y" ||
+	locked := r.Text("sys/kernel/security/lockdown")
+	k.SignaturesForced = r.Text("sys/module/module/parameters/sig_enforce") == "Y" ||
 		strings.Contains(locked, "[integrity]") || strings.Contains(locked, "[confidentiality]")
 	return k
 }
@@ -109,13 +91,13 @@ func (r files) readKernel() Kernel {
 func (r files) readSetup(release string) Setup {
 	s := Setup{InstallHeaders: r.installHeaders(release)}
 	modules := filepath.Join("lib/modules", release)
-	s.Package = r.exists("usr/share/doc/smckit")
-	s.Headers = release != "" && r.exists(modules, "build")
+	s.Package = r.Exists("usr/share/doc/smckit")
+	s.Headers = release != "" && r.Exists(modules, "build")
 	// These files are those of podman, Docker and systemd-nspawn.
-	marked := r.exists("run/.containerenv") || r.exists(".dockerenv") || r.exists("run/systemd/container")
-	s.Container = marked && !r.exists(modules)
+	marked := r.Exists("run/.containerenv") || r.Exists(".dockerenv") || r.Exists("run/systemd/container")
+	s.Container = marked && !r.Exists(modules)
 	// If there are several versions, the last one by name is as good as any.
-	found, _ := filepath.Glob(r.path("usr/src/smckit-*/dkms.conf"))
+	found, _ := filepath.Glob(r.Path("usr/src/smckit-*/dkms.conf"))
 	for _, file := range found {
 		s.DKMS = strings.TrimPrefix(filepath.Base(filepath.Dir(file)), "smckit-")
 	}
@@ -125,7 +107,7 @@ func (r files) readSetup(release string) Setup {
 // installHeaders returns the command by which the distribution installs the headers of a kernel, "" for unknown distributions.
 func (r files) installHeaders(release string) string {
 	var ids []string
-	for line := range strings.Lines(r.text("etc/os-release")) {
+	for line := range strings.Lines(r.Text("etc/os-release")) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		if key == "ID" || key == "ID_LIKE" {
 			ids = append(ids, strings.Fields(strings.Trim(value, `"'`))...)
@@ -150,7 +132,7 @@ const capNetAdmin = 12
 
 func (r files) readProcess() Process {
 	var p Process
-	for line := range strings.Lines(r.text("proc/self/status")) {
+	for line := range strings.Lines(r.Text("proc/self/status")) {
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 5 && f[0] == "Uid:":
@@ -161,7 +143,7 @@ func (r files) readProcess() Process {
 		}
 	}
 	// The initial user namespace maps all numbers to themselves.
-	ids := strings.Fields(r.text("proc/self/uid_map"))
+	ids := strings.Fields(r.Text("proc/self/uid_map"))
 	p.UserNS = len(ids) > 0 && strings.Join(ids, " ") != "0 0 4294967295"
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/rootdir"
 	"github.com/smckit/smckit/internal/sysfstest"
 )
 
@@ -23,7 +24,7 @@ func TestReadKernel(t *testing.T) {
 		{map[string]string{"sys/kernel/security/lockdown": "none [integrity] confidentiality\n"}, Kernel{SignaturesForced: true}},
 		{map[string]string{"sys/kernel/security/lockdown": "[none] integrity confidentiality\n"}, Kernel{}},
 	} {
-		if diff := cmp.Diff(tt.want, files{sysfstest.Files(t, tt.files)}.readKernel()); diff != "" {
+		if diff := cmp.Diff(tt.want, files{rootdir.Dir(sysfstest.Files(t, tt.files))}.readKernel()); diff != "" {
 			t.Errorf("%q: %s", tt.files, diff)
 		}
 	}
@@ -64,9 +65,9 @@ func TestReadModule(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := files{sysfstest.Files(t, tt.files)}
+			r := files{rootdir.Dir(sysfstest.Files(t, tt.files))}
 			for _, s := range []*string{&tt.want.File, &tt.want.Blocked} {
-				*s = strings.Replace(*s, "ROOT", r.root, 1)
+				*s = strings.Replace(*s, "ROOT", string(r.Dir), 1)
 			}
 			if diff := cmp.Diff(tt.want, r.readModule("7.2")); diff != "" {
 				t.Error(diff)

@@ -15,17 +15,17 @@ import (
 
 // readModule describes the AF_SMC module that is loaded and the one that is installed.
 func (r files) readModule(release string) Module {
-	m := Module{Loaded: r.exists("sys/module/smc")}
+	m := Module{Loaded: r.Exists("sys/module/smc")}
 	m.BuiltIn = r.listed(filepath.Join("lib/modules", release, "modules.builtin"), "smc") != ""
-	m.Version = r.text("sys/module/smc/version")
-	m.SrcVersion = r.text("sys/module/smc/srcversion")
-	m.Taint = r.text("sys/module/smc/taint")
+	m.Version = r.Text("sys/module/smc/version")
+	m.SrcVersion = r.Text("sys/module/smc/srcversion")
+	m.Taint = r.Text("sys/module/smc/taint")
 	m.SMCR = r.parameter("smcr")
 	m.SMCD = r.parameter("smcd")
 	m.Ours = m.SMCR != nil
 	dir := filepath.Join("lib/modules", release)
 	if file := r.listed(filepath.Join(dir, "modules.dep"), "smc"); file != "" {
-		m.File = r.path(dir, file)
+		m.File = r.Path(dir, file)
 		describeFile(&m)
 	}
 	if !m.Loaded {
@@ -36,7 +36,7 @@ func (r files) readModule(release string) Module {
 
 // parameter reads a boolean parameter of the loaded module. It returns nil if the module does not have it.
 func (r files) parameter(name string) *bool {
-	text := r.text("sys/module/smc/parameters", name)
+	text := r.Text("sys/module/smc/parameters", name)
 	if text == "" {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (r files) parameter(name string) *bool {
 
 // listed returns the file of a module from one of depmod's lists, "" if the list does not contain it.
 func (r files) listed(list, module string) string {
-	f, err := os.Open(r.path(list))
+	f, err := os.Open(r.Path(list))
 	if err != nil {
 		return ""
 	}
@@ -109,7 +109,7 @@ func modinfo(section []byte, key string) string {
 func (r files) blocked(module string) string {
 	var files []string
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
-		found, _ := filepath.Glob(r.path(dir, "modprobe.d", "*.conf"))
+		found, _ := filepath.Glob(r.Path(dir, "modprobe.d", "*.conf"))
 		files = append(files, found...)
 	}
 	for _, file := range files {

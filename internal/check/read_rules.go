@@ -63,16 +63,16 @@ var portRoCE = []byte{4791 >> 8, 4791 & 0xff}
 // there are no rules then, and the query would load it.
 func (r Reader) readRules(s *Snapshot) {
 	s.Rules.Readable = true
-	s.Rules.LegacyStrip = strings.Contains("\n"+r.text("proc/net/ip_tables_targets")+"\n", "\nTCPOPTSTRIP\n") &&
-		strings.Contains("\n"+r.text("proc/net/ip_tables_names")+"\n", "\nmangle\n")
-	if r.exists("sys/module/nf_tables") {
+	s.Rules.LegacyStrip = strings.Contains("\n"+r.Root.Text("proc/net/ip_tables_targets")+"\n", "\nTCPOPTSTRIP\n") &&
+		strings.Contains("\n"+r.Root.Text("proc/net/ip_tables_names")+"\n", "\nmangle\n")
+	if r.Root.Exists("sys/module/nf_tables") {
 		if err := readNFTables(&s.Rules); errors.Is(err, os.ErrPermission) {
 			s.Rules.Readable = false
 		} else if err != nil {
 			s.unknown("rules of nftables", err)
 		}
 	}
-	if !r.exists("sys/module/xfrm_user") {
+	if !r.Root.Exists("sys/module/xfrm_user") {
 		return
 	}
 	policies, err := vnetlink.XfrmPolicyList(unix.AF_UNSPEC)

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/smckit/smckit/internal/catalogue"
+	"github.com/smckit/smckit/internal/rootdir"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -21,8 +21,8 @@ import (
 
 // Reader collects the facts of a host. The zero Reader reads those of this one, in the network namespace of the process.
 type Reader struct {
-	// Root is the root directory of the files to read; "" means /. Sockets are always those of this host.
-	Root string
+	// Root is the root directory of the files to read. Sockets are always those of this host.
+	Root rootdir.Dir
 }
 
 // Read collects all facts. It adds a line to Snapshot.Unknown for each fact that it cannot read. The error is that of the
@@ -42,25 +42,6 @@ func (r Reader) Read(ctx context.Context) (*Snapshot, error) {
 	r.readDevices(ctx, s)
 	r.readRules(s)
 	return s, ctx.Err()
-}
-
-// path returns the path of a file below the root.
-func (r Reader) path(elem ...string) string {
-	return filepath.Join(append([]string{"/", r.Root}, elem...)...)
-}
-
-// text returns the content of a file without the white space around it, "" if it cannot be read.
-func (r Reader) text(elem ...string) string {
-	b, err := os.ReadFile(r.path(elem...))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
-
-func (r Reader) exists(elem ...string) bool {
-	_, err := os.Stat(r.path(elem...))
-	return err == nil
 }
 
 // unknown records a fact that could not be read.
@@ -175,12 +156,12 @@ func (r Reader) readSettings() map[string]int {
 	for _, c := range Conditions() {
 		names = append(names, c.Sysctls...)
 	}
-	entries, _ := os.ReadDir(r.path("proc/sys/net/smc"))
+	entries, _ := os.ReadDir(r.Root.Path("proc/sys/net/smc"))
 	for _, e := range entries {
 		names = append(names, "net.smc."+e.Name())
 	}
 	for _, name := range names {
-		if n, err := strconv.Atoi(r.text("proc/sys", strings.ReplaceAll(name, ".", "/"))); err == nil {
+		if n, err := strconv.Atoi(r.Root.Text("proc/sys", strings.ReplaceAll(name, ".", "/"))); err == nil {
 			out[name] = n
 		}
 	}
@@ -203,7 +184,7 @@ type tableList pnet.Table
 func (t tableList) List(context.Context) (pnet.Table, error) { return pnet.Table(t), nil }
 
 func (r Reader) readDevices(ctx context.Context, s *Snapshot) {
-	scanner := &ism.Scanner{Root: r.path("sys"), PNET: tableList(s.Table)}
+	scanner := &ism.Scanner{Root: r.Root.Path("sys"), PNET: tableList(s.Table)}
 	if r.Root == "" {
 		scanner.RDMA = ism.Netlink{}
 	}
@@ -224,7 +205,7 @@ func (r Reader) readDevices(ctx context.Context, s *Snapshot) {
 			})
 		}
 	}
-	hardware := pnet.Sysfs{Root: r.path("sys")}
+	hardware := pnet.Sysfs{Root: r.Root.Path("sys")}
 	for i := range s.Interfaces {
 		s.Interfaces[i].PNETID = pnetOfInterface(hardware, s.Table, s.Interfaces[i].Name)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/internal/rootdir"
 	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -18,7 +19,7 @@ import (
 // tree creates files in a temporary directory and returns a Reader for it.
 func tree(t *testing.T, files map[string]string) Reader {
 	t.Helper()
-	return Reader{Root: sysfstest.Files(t, files)}
+	return Reader{Root: rootdir.Dir(sysfstest.Files(t, files))}
 }
 
 // TestReadSettings reads the sysctls that exist.
