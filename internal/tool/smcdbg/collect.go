@@ -10,13 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
 )
-
-// atOnce is how many sections are read in parallel. If the kernel does not answer, many of them wait until their deadline.
-const atOnce = 8
 
 // result is the outcome of reading a section.
 type result struct {
@@ -66,19 +64,25 @@ func (o *options) hostNames(ctx context.Context) []string {
 	return strings.Split(r.text, "\n")
 }
 
-// start starts to read all sections, atOnce of them in parallel. Each channel delivers one result.
-func (o *options) start(ctx context.Context) []<-chan result {
-	places := make(chan struct{}, atOnce)
-	all := make([]<-chan result, len(o.deps.sections))
-	for i, s := range o.deps.sections {
-		one := make(chan result, 1)
-		all[i] = one
-		go func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			one <- o.await(ctx, s)
-		}()
+// start starts to read all sections in their order, deps.atOnce of them in parallel. A section that takes longer than deps.turn no longer
+// counts: if the kernel does not answer, many sections wait until their deadline, and use no processor. Each channel delivers one result.
+func (o *options) start(ctx context.Context) []chan result {
+	all := make([]chan result, len(o.deps.sections))
+	for i := range all {
+		all[i] = make(chan result, 1)
 	}
+	places := make(chan struct{}, o.deps.atOnce)
+	go func() {
+		for i, s := range o.deps.sections {
+			places <- struct{}{}
+			go func() {
+				leave := sync.OnceFunc(func() { <-places })
+				defer leave()
+				defer time.AfterFunc(o.deps.turn, leave).Stop()
+				all[i] <- o.await(ctx, s)
+			}()
+		}
+	}()
 	return all
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,9 @@ func systemDeps() deps {
 		now:     time.Now,
 		read:    readByProcess,
 		timeout: 20 * time.Second,
+		// More sections than processors would share the time of each.
+		atOnce: min(8, runtime.NumCPU()),
+		turn:   5 * time.Second,
 	}
 }
 

@@ -13,8 +13,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +46,8 @@ func someDeps() deps {
 		now:     func() time.Time { return time.Unix(1e9, 5) },
 		read:    func(ctx context.Context, s section) (string, error) { return s.read(ctx) },
 		timeout: 10 * time.Millisecond,
+		atOnce:  2,
+		turn:    time.Hour,
 	}
 }
 
@@ -160,18 +166,72 @@ func TestSectionsThatHang(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	d := someDeps()
-	for range 2 * atOnce {
+	for range 2 * d.atOnce {
 		d.sections = append([]section{hang(release)}, d.sections...)
 	}
 	path := filepath.Join(t.TempDir(), "x.tgz")
 	status, _, errs := runTool(t, d, "-o", path)
-	if n := strings.Count(errs, "not collected: hang.txt: no answer: context deadline exceeded\n"); status != cli.ExitOK || n != 2*atOnce {
+	if n := strings.Count(errs, "not collected: hang.txt: no answer: context deadline exceeded\n"); status != cli.ExitOK || n != 2*d.atOnce {
 		t.Errorf("exit status %d, %s", status, errs)
 	}
 	files := unpack(t, path)
 	if files["smc_dbg/a.txt"] == "" || !strings.Contains(files["smc_dbg/missing.txt"], "hang.txt") {
 		t.Errorf("%q", files)
 	}
+}
+
+// TestAtOnce checks that no more sections are read at once than there may be.
+func TestAtOnce(t *testing.T) {
+	if n := systemDeps().atOnce; n < 1 || n > runtime.NumCPU() {
+		t.Errorf("%d sections at once on %d processors", n, runtime.NumCPU())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := someDeps()
+		d.timeout = time.Hour
+		var running atomic.Int32
+		leave := make(chan struct{})
+		d.sections = slices.Repeat([]section{{"x.txt", func(context.Context) (string, error) {
+			running.Add(1)
+			<-leave
+			running.Add(-1)
+			return "", nil
+		}}}, 5)
+		results := (&options{deps: d}).start(t.Context())
+		for left := len(results); left > 0; left-- {
+			synctest.Wait()
+			if n := int(running.Load()); n != min(left, d.atOnce) {
+				t.Errorf("%d sections are read, of %d that are left", n, left)
+			}
+			leave <- struct{}{}
+		}
+		for _, r := range results {
+			<-r
+		}
+	})
+}
+
+// TestTurn checks that the next section is read when one takes longer than its turn.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := someDeps()
+		d.timeout, d.atOnce, d.turn = time.Hour, 1, time.Minute
+		begin := time.Now()
+		began := make(chan time.Duration, 3)
+		read := func(context.Context) (string, error) {
+			began <- time.Since(begin)
+			time.Sleep(90 * time.Second)
+			return "", nil
+		}
+		d.sections = []section{{"a.txt", read}, {"b.txt", read}, {"c.txt", read}}
+		for _, r := range (&options{deps: d}).start(t.Context()) {
+			<-r
+		}
+		for _, want := range []time.Duration{0, time.Minute, 2 * time.Minute} {
+			if got := <-began; got != want {
+				t.Errorf("a section is read after %v, not %v", got, want)
+			}
+		}
+	})
 }
 
 // TestNamesThatHang checks that names are not masked if they cannot be read, and that the command reports it.

@@ -67,6 +67,9 @@ type deps struct {
 	read func(ctx context.Context, s section) (string, error)
 	// timeout limits the time for one section.
 	timeout time.Duration
+	// atOnce is how many sections are read in parallel, while they take no longer than turn.
+	atOnce int
+	turn   time.Duration
 }
 
 type options struct {
