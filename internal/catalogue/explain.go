@@ -35,8 +35,16 @@ const switchModule = "unload the kernel's own with 'modprobe -r smc_diag smc', a
 // Explain returns err with the reason and the remedy that fit this host, if it is one of the errors that every command can meet. Other
 // errors, and nil, stay as they are. It reads files, so call it only when a command has failed.
 func Explain(err error) error {
+	if e, ok := errors.AsType[*smcerr.Error](err); !ok || e.Kind == nil {
+		return err
+	}
+	return Read("").Explain(err)
+}
+
+// Explain is the function Explain for an error of the host h.
+func (h *Host) Explain(err error) error {
 	if e, ok := errors.AsType[*smcerr.Error](err); ok && e.Kind != nil {
-		return explain(err, e, Read(""))
+		return explain(err, e, h)
 	}
 	return err
 }
