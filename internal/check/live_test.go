@@ -327,6 +327,19 @@ func TestOddPeers(t *testing.T) {
 	}
 }
 
+// TestBindError checks what a user can do who may not listen on a port.
+func TestBindError(t *testing.T) {
+	addr := netip.MustParseAddrPort("0.0.0.0:80")
+	for errno, want := range map[unix.Errno]string{
+		unix.EACCES:     "listening on 0.0.0.0:80: permission denied: run as root, or use a port from 1024 on",
+		unix.EADDRINUSE: "listening on 0.0.0.0:80: address already in use",
+	} {
+		if err := bindError(addr, errno); err.Error() != want || !errors.Is(err, errno) {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+}
+
 // TestNoListener connects to a port without a listener.
 func TestNoListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

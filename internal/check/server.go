@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smckit/smckit/internal/remedy"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,7 +87,7 @@ func (s *Server) bind(addr netip.AddrPort) error {
 			break
 		}
 		if !errors.Is(err, unix.EADDRINUSE) || tries == 100 || s.Port == 65535 || s.Port == 0 {
-			return fmt.Errorf("listening on %s: %w", netip.AddrPortFrom(addr.Addr(), s.Port), err)
+			return bindError(netip.AddrPortFrom(addr.Addr(), s.Port), err)
 		}
 		s.Port++
 	}
@@ -96,6 +97,14 @@ func (s *Server) bind(addr netip.AddrPort) error {
 	}
 	s.Port = addrPort(sa).Port()
 	return nil
+}
+
+// bindError returns the error that the kernel does not let the server listen on addr.
+func bindError(addr netip.AddrPort, err error) error {
+	if errors.Is(err, unix.EACCES) {
+		return remedy.Errorf("run as root, or use a port from 1024 on", "listening on %s: %w", addr, err)
+	}
+	return fmt.Errorf("listening on %s: %w", addr, err)
 }
 
 // Close ends listening.

@@ -54,8 +54,8 @@ type Command struct {
 	Dir string
 }
 
-// Run runs the lines in a file, of which there are at least so many as least says, and compares what comes of them. command returns the
-// command of a name for one line. The flag -update of the test rewrites the file.
+// Run runs the lines in a file and compares what comes of them. It fails if the file has fewer than least. command returns the command of
+// a name for one line. The flag -update of the test rewrites the file.
 func Run(t *testing.T, file string, least int, command func(t *testing.T, name string, h Host) Command) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -169,22 +169,29 @@ func (h Host) catalogue() *catalogue.Host {
 	return host
 }
 
-// Dial returns a connection to the netlink family of that name. Its lists are empty. It acknowledges other requests, unless they are not
-// permitted.
-func (h Host) Dial(family string) *genetlink.Conn {
-	serve := genltest.ServeFamily(genetlink.Family{ID: 0x20, Name: family, Version: 1}, func(_ genetlink.Message, m netlink.Message) ([]genetlink.Message, error) {
-		switch {
-		case m.Header.Flags&netlink.Dump == netlink.Dump:
-			return nil, io.EOF
-		case h == NoPermission:
-			return nil, genltest.Error(int(syscall.EPERM))
-		}
-		return nil, nil
-	})
+// Dial returns a connection to netlink families. Their lists are empty. They acknowledge other requests, unless they are not permitted.
+func (h Host) Dial(families ...string) *genetlink.Conn {
 	return genltest.Dial(func(g genetlink.Message, m netlink.Message) ([]genetlink.Message, error) {
 		if h == NoModule {
 			return nil, genltest.Error(int(syscall.ENOENT))
 		}
-		return serve(g, m)
+		for i, name := range families {
+			family := genetlink.Family{ID: uint16(0x20 + i), Name: name, Version: 1}
+			// The request that looks up a family has its name.
+			if uint16(m.Header.Type) == family.ID || bytes.Contains(g.Data, []byte(name+"\x00")) {
+				return genltest.ServeFamily(family, h.answer)(g, m)
+			}
+		}
+		return nil, genltest.Error(int(syscall.ENOENT))
 	})
+}
+
+func (h Host) answer(_ genetlink.Message, m netlink.Message) ([]genetlink.Message, error) {
+	switch {
+	case m.Header.Flags&netlink.Dump == netlink.Dump:
+		return nil, io.EOF
+	case h == NoPermission:
+		return nil, genltest.Error(int(syscall.EPERM))
+	}
+	return nil, nil
 }

@@ -79,7 +79,9 @@ func Dir(uid int, getenv func(string) string) (string, error) {
 	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".local", "state", "smckit"), nil
 	}
-	return "", errors.New("no directory for a statistics baseline: set HOME or XDG_STATE_HOME to a directory of yours")
+	return "", &smcerr.Error{
+		Err: errors.New("no directory for a statistics baseline"), Remedy: "set HOME or XDG_STATE_HOME to a directory of yours",
+	}
 }
 
 // Reading is a Snapshot and the start of its counting.

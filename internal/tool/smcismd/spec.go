@@ -168,7 +168,7 @@ func parseFile(in io.Reader, name string) (specs []spec, err error) {
 		specs = append(specs, s)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the fabrics of %s: %w", name, err)
 	}
 	return specs, nil
 }

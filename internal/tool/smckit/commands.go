@@ -34,7 +34,9 @@ var commands = []cli.Sub{
 	{Name: "fabrics", Short: "List the fabrics that this host serves to its guests, and their members", Tool: smcismd.ToolFabrics},
 	{
 		Name: "groups", Short: "List link groups, and end them", Tool: smcrd.ToolGroups,
-		Lines: map[string]string{"smcr linkgroup": "-R", "smcd linkgroup": "-D"},
+		Lines: map[string]string{
+			"linkgroup": "", "smcr linkgroup": "-R", "smcd linkgroup": "-D", "smcr -d linkgroup": "-Rd", "smcd -d linkgroup": "-Dd",
+		},
 	},
 	{
 		Name: "links", Short: "List the links of SMC-R link groups, and delete them", Tool: smcrd.ToolLinks,

@@ -172,7 +172,14 @@ func (c *command) del(ctx context.Context, which string, ch change) error {
 		if ch.ignoreMissing {
 			return now, nil
 		}
-		return nil, remedy.Errorf(fmt.Sprintf("'%s show' lists the rules", c.env.Name()), "there is no rule %s", cli.Printable(strconv.Quote(which)))
+		var names []string
+		for _, r := range now {
+			if r.Name != "" {
+				names = append(names, r.Name)
+			}
+		}
+		return nil, remedy.Errorf(fmt.Sprintf("'%s show' lists the rules", c.env.Name()),
+			"there is no rule %s%s", cli.Printable(strconv.Quote(which)), cli.Suggest(which, names...))
 	})
 }
 

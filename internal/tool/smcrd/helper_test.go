@@ -15,7 +15,6 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/smckit/smckit/pkg/smcstats"
-	"github.com/spf13/cobra"
 )
 
 // fake is a fake kernel.
@@ -161,11 +160,7 @@ type result struct {
 
 // run runs smcr or smcd.
 func (b *bench) run(t tech, args ...string) result {
-	return b.runTool(func(d deps) cli.Tool {
-		tool := newTool(t)
-		tool.New = func(env *cli.Env) *cobra.Command { return newRoot(t, env, d) }
-		return tool
-	}, args...)
+	return b.runTool(func(d deps) cli.Tool { return fakeTool(t, d) }, args...)
 }
 
 // runTool runs the tool that build makes.

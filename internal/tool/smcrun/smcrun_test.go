@@ -85,23 +85,9 @@ type result struct {
 	out, err string
 }
 
-// runTool runs smc_run on a machine. It replaces the directory by DIR in the output and in the recorded programs.
-func runTool(m *machine, dir, own string, args ...string) result {
-	var out, errOut bytes.Buffer
-	environ := append([]string{"PATH=" + dir + "/bin:/no/such", "HOME=/root"}, m.environ...)
-	env := &cli.Env{
-		In: strings.NewReader(""), Out: &out, Err: &errOut,
-		Getenv: func(name string) string {
-			for _, e := range environ {
-				if value, ok := strings.CutPrefix(e, name+"="); ok {
-					return value
-				}
-			}
-			return ""
-		},
-		EnterNetNS: func(name string) error { return errors.New("entered " + name) },
-	}
-	sys := &system{
+// system returns the machine as the command uses it. The library is in the directory own.
+func (m *machine) system(dir, own string, environ []string) *system {
+	return &system{
 		environ:   func() []string { return environ },
 		directory: func() (string, error) { return own, nil },
 		prefixes:  []string{dir + "/local", dir + "/usr"},
@@ -118,6 +104,25 @@ func runTool(m *machine, dir, own string, args ...string) result {
 			return nil
 		},
 	}
+}
+
+// runTool runs smc_run on a machine. It replaces the directory by DIR in the output and in the recorded programs.
+func runTool(m *machine, dir, own string, args ...string) result {
+	var out, errOut bytes.Buffer
+	environ := append([]string{"PATH=" + dir + "/bin:/no/such", "HOME=/root"}, m.environ...)
+	env := &cli.Env{
+		In: strings.NewReader(""), Out: &out, Err: &errOut,
+		Getenv: func(name string) string {
+			for _, e := range environ {
+				if value, ok := strings.CutPrefix(e, name+"="); ok {
+					return value
+				}
+			}
+			return ""
+		},
+		EnterNetNS: func(name string) error { return errors.New("entered " + name) },
+	}
+	sys := m.system(dir, own, environ)
 	tool := Tool
 	tool.New = func(env *cli.Env) *cobra.Command { return newCommand(env, sys) }
 	status := cli.Run(context.Background(), tool, env, args)
