@@ -102,7 +102,7 @@ func TestArchitectures(t *testing.T) {
 			t.Run("SMC-R", func(t *testing.T) { smcr(t, lt, modules) })
 			t.Run("SMC-D", func(t *testing.T) { smcd(t, lt) })
 			if modules[1] == lab.ModuleOurs {
-				t.Run("commands", func(t *testing.T) { commands(t, lt) })
+				t.Run("commands", func(t *testing.T) { commands(t, lt, p[0]) })
 			}
 			if p[0].arch != lab.NativeArch {
 				t.Run("wire", func(t *testing.T) { wire(t, lt, p[0]) })

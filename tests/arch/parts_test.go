@@ -129,7 +129,7 @@ func version(t *testing.T, lt *lab.Test, host string) string {
 }
 
 // commands checks what the commands decode on host a of what its kernel sends.
-func commands(t *testing.T, lt *lab.Test) {
+func commands(t *testing.T, lt *lab.Test, a side) {
 	const port = "50434"
 	server := lt.Serve("a", "", "echo", "10.0.0.1:"+port)
 	defer lab.Kill(t, server)
@@ -142,6 +142,10 @@ func commands(t *testing.T, lt *lab.Test) {
 	if err := lt.Host("a").WaitFor(ctx, "smcss -a | grep -q ACTIVE.*10.0.0.1:"+port); err != nil {
 		t.Fatal(err)
 	}
+	seid := "n/a" // only IBM Z has one
+	if a.arch == "s390x" {
+		seid = "IBM-SYSZ-ISMSEID"
+	}
 	for command, wants := range map[string][]string{
 		"smcss -a":                 {"10.0.0.1:" + port, "10.0.0.2:", "SMCR"},
 		"smcss -d":                 {"SMCR"},
@@ -150,7 +154,7 @@ func commands(t *testing.T, lt *lab.Test) {
 		"smcr device":              {"eth0", "rxe0", "ACTIVE", "*LAB0"},
 		"smcr ueid":                {lab.UEID},
 		"smcd device":              {"loopback-ism"},
-		"smcd seid":                {"IBM-SYSZ-ISMSEID"},
+		"smcd seid":                {seid},
 		"smc_pnet show":            {"LAB0 eth0 n/a 255", "LAB0 n/a rxe0 1"},
 		"smc_rnics":                {"rxe0", "LAB0*", "eth0"},
 		"smcr -a stats":            {"TCP fallback"},
