@@ -42,11 +42,11 @@ var methods = []struct {
 	{"UEIDs", discard((*Client).UEIDs), 9, flagsDump, nil},
 	{
 		"AddUEID", func(ctx context.Context, c *Client) error { return c.AddUEID(ctx, "LAB.ONE") },
-		10, flagsSet, []byte("\x25\x00\x01\x00LAB.ONE                         \x00\x00\x00\x00"),
+		10, flagsSet, str(1, "LAB.ONE                         "),
 	},
 	{
 		"RemoveUEID", func(ctx context.Context, c *Client) error { return c.RemoveUEID(ctx, "LAB.ONE") },
-		11, flagsSet, []byte("\x25\x00\x01\x00LAB.ONE                         \x00\x00\x00\x00"),
+		11, flagsSet, str(1, "LAB.ONE                         "),
 	},
 	{"FlushUEIDs", func(ctx context.Context, c *Client) error { return c.FlushUEIDs(ctx) }, 12, flagsSet, nil},
 	{"SEID", discard((*Client).SEID), 13, flagsDump, nil},

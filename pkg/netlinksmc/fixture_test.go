@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mdlayher/genetlink"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 )
 
 // fixture is what a real kernel has answered, by command; the sockets are under 0.
@@ -21,6 +22,7 @@ type fixture map[int][][]byte
 // readFixture reads a file that nldump wrote; its first lines say where.
 func readFixture(t *testing.T, kernel string) fixture {
 	t.Helper()
+	attrtest.NeedLittleEndian(t)
 	f, err := os.Open(filepath.Join("testdata", "linux-"+kernel+".txt"))
 	if err != nil {
 		t.Fatal(err)

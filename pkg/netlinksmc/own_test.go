@@ -54,8 +54,7 @@ func TestDeleteLinkGroup(t *testing.T) {
 		requests := 0
 		c := ownClient(t, func(greq genetlink.Message, nreq netlink.Message) ([]genetlink.Message, error) {
 			requests++
-			want := binary.NativeEndian.AppendUint32([]byte("\x08\x00\x01\x00"), 0x1200)
-			want = append(want, 5, 0, 2, 0, tech, 0, 0, 0)
+			want := join(u32(1, 0x1200), u8(2, tech))
 			diff(t, genetlink.Header{Command: 1, Version: 1}, greq.Header)
 			diff(t, string(want), string(greq.Data))
 			diff(t, netlink.Request|netlink.Acknowledge, nreq.Header.Flags)
@@ -108,8 +107,7 @@ func TestDeleteLink(t *testing.T) {
 	requests := 0
 	c := ownClient(t, func(greq genetlink.Message, nreq netlink.Message) ([]genetlink.Message, error) {
 		requests++
-		want := binary.NativeEndian.AppendUint32([]byte("\x08\x00\x01\x00"), 0x1200)
-		want = append(want, 5, 0, 3, 0, 2, 0, 0, 0)
+		want := join(u32(1, 0x1200), u8(3, 2))
 		diff(t, genetlink.Header{Command: 2, Version: 1}, greq.Header)
 		diff(t, string(want), string(greq.Data))
 		diff(t, netlink.Request|netlink.Acknowledge, nreq.Header.Flags)

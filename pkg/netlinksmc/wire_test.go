@@ -15,6 +15,7 @@ import (
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 )
 
 // testFamily is the number that the faked kernel gives the SMC family.
@@ -23,13 +24,7 @@ const testFamily = 0x21
 // The functions below write attributes the way the kernel does, independently of the package's own code.
 
 func attr(typ uint16, value []byte) []byte {
-	b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
-	b = binary.NativeEndian.AppendUint16(b, typ)
-	b = append(b, value...)
-	for len(b)%4 != 0 {
-		b = append(b, 0)
-	}
-	return b
+	return []byte(attrtest.Attr(typ, string(value)))
 }
 
 func u8(typ uint16, v uint8) []byte   { return attr(typ, []byte{v}) }

@@ -17,6 +17,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
 	"github.com/smckit/smckit/internal/pnettest"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 	"github.com/smckit/smckit/pkg/pnet"
 	"golang.org/x/sys/unix"
 )
@@ -72,17 +73,17 @@ func TestClientRequests(t *testing.T) {
 		{name: "List", do: methods["List"], command: 1, flags: netlink.Request | netlink.Dump},
 		{
 			name: "Add eth", do: methods["Add"], command: 2, flags: netlink.Request | netlink.Acknowledge,
-			data: "\x09\x00\x01\x00NET1\x00\x00\x00\x00" + "\x09\x00\x02\x00eth0\x00\x00\x00\x00",
+			data: attrtest.Attr(1, "NET1\x00") + attrtest.Attr(2, "eth0\x00"),
 		},
 		{
 			name:    "Add ib",
 			do:      func(ctx context.Context, c *pnet.Client) error { return c.Add(ctx, ib("NET1", "m", 2)) },
 			command: 2, flags: netlink.Request | netlink.Acknowledge,
-			data: "\x09\x00\x01\x00NET1\x00\x00\x00\x00" + "\x06\x00\x03\x00m\x00\x00\x00" + "\x05\x00\x04\x00\x02\x00\x00\x00",
+			data: attrtest.Attr(1, "NET1\x00") + attrtest.Attr(3, "m\x00") + attrtest.Attr(4, "\x02"),
 		},
 		{
 			name: "Delete", do: methods["Delete"], command: 3, flags: netlink.Request | netlink.Acknowledge,
-			data: "\x09\x00\x01\x00NET1\x00\x00\x00\x00",
+			data: attrtest.Attr(1, "NET1\x00"),
 		},
 		{name: "Flush", do: methods["Flush"], command: 4, flags: netlink.Request | netlink.Acknowledge},
 	}
@@ -169,7 +170,7 @@ func refuse(errno syscall.Errno) *genetlink.Conn {
 		if reqs[0].Header.Type == unix.GENL_ID_CTRL {
 			reply := reqs[0]
 			reply.Header.Flags = 0
-			reply.Data = []byte("\x01\x02\x00\x00" + "\x06\x00\x01\x00\x21\x00\x00\x00")
+			reply.Data = []byte("\x01\x02\x00\x00" + attrtest.Attr(1, "\x21\x21"))
 			return []netlink.Message{reply}, nil
 		}
 		replies, err := nltest.Error(int(errno), reqs)
@@ -192,8 +193,8 @@ func TestClientNoModule(t *testing.T) {
 func TestClientLookUpMalformed(t *testing.T) {
 	tests := map[string][]genetlink.Message{
 		"no message": {},
-		"no number":  {{Data: []byte("\x08\x00\x03\x00\x01\x00\x00\x00")}},
-		"short":      {{Data: []byte("\x05\x00\x01\x00\x01\x00\x00\x00")}},
+		"no number":  {{Data: []byte(attrtest.Attr(3, "\x01\x00\x00\x00"))}},
+		"short":      {{Data: []byte(attrtest.Attr(1, "\x01"))}},
 		"garbage":    {{Data: []byte("\xff\xff\x01")}},
 	}
 	for name, replies := range tests {

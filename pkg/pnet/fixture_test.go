@@ -11,10 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/genetlink"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 )
 
 // TestRealTables decodes what real kernels have answered; the files say how they were made.
 func TestRealTables(t *testing.T) {
+	attrtest.NeedLittleEndian(t)
 	for kernel, want := range map[string]Table{
 		"6.12": {{ID: "LAB0", Eth: "eth0"}, {ID: "LAB0", IB: "rxe0", Port: 1}},
 		"6.1":  {{ID: "LAB0", Eth: "eth0"}},

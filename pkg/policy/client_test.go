@@ -16,6 +16,7 @@ import (
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
@@ -94,7 +95,8 @@ func TestSet(t *testing.T) {
 		got = greq.Data
 		return nil, io.EOF
 	})
-	if err := c.Enable(t.Context(), 0x01010101, false); err != nil || string(got) != "\x08\x00\x01\x00\x01\x01\x01\x01\x05\x00\x02\x00\x00\x00\x00\x00" {
+	generation := attrtest.Attr(1, "\x01\x01\x01\x01")
+	if err := c.Enable(t.Context(), 0x01010101, false); err != nil || string(got) != generation+attrtest.Attr(2, "\x00") {
 		t.Errorf("%q, %v", got, err)
 	}
 	old := Rule{ID: 0x02020202}
@@ -104,10 +106,10 @@ func TestSet(t *testing.T) {
 	// Ports are in the byte order of the host: 258 is the same number in both.
 	port := string(binary.NativeEndian.AppendUint16(nil, 258))
 	two := string(binary.NativeEndian.AppendUint32(nil, 2))
-	want := "\x08\x00\x01\x00\x01\x01\x01\x01" + "\x08\x00\x03\x00" + two +
-		"\x0c\x00\x04\x80" + "\x08\x00\x01\x00\x02\x02\x02\x02" +
-		"\x34\x00\x04\x80" + "\x05\x00\x03\x00\x02\x00\x00\x00" + "\x05\x00\x04\x00\x01\x00\x00\x00" + "\x08\x00\x08\x00" + port + port +
-		"\x15\x00\x0b\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x0a\x09\x00\x00\x70\x00\x00\x00"
+	to := "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x0a\x09\x00\x00\x70"
+	want := generation + attrtest.Attr(3, two) +
+		attrtest.Attr(netlink.Nested|4, attrtest.Attr(1, "\x02\x02\x02\x02")) +
+		attrtest.Attr(netlink.Nested|4, attrtest.Attr(3, "\x02")+attrtest.Attr(4, "\x01")+attrtest.Attr(8, port+port)+attrtest.Attr(11, to))
 	if string(got) != want {
 		t.Errorf("\n%q\n%q", got, want)
 	}

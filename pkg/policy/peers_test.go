@@ -15,6 +15,7 @@ import (
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
@@ -61,7 +62,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("no peers: %v, %v", got, err)
 	}
 	bad := client(t, func(genetlink.Message, netlink.Message) ([]genetlink.Message, error) {
-		return []genetlink.Message{{Data: []byte("\x08\x00\x01\x00\x01\x02\x03\x04\x09\x00\x02\x00\x01\x00\x00\x00\x00\x00\x00\x00")}}, nil
+		return []genetlink.Message{{Data: []byte(attrtest.Attr(1, "\x01\x02\x03\x04") + attrtest.Attr(2, "\x01\x00\x00\x00\x00"))}}, nil
 	})
 	if _, err := bad.Peers(t.Context()); !errors.Is(err, smcerr.ErrMalformed) {
 		t.Errorf("malformed: %v", err)

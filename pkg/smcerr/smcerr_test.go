@@ -16,6 +16,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
 	"github.com/smckit/smckit/internal/pnettest"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -41,7 +42,7 @@ func (k kernel) dial() *netlink.Conn {
 		case k.refuseLookUp != 0:
 			out = refuse(k.refuseLookUp)(reqs[0])
 		default:
-			out = []netlink.Message{{Data: []byte("\x01\x02\x00\x00" + "\x06\x00\x01\x00\x21\x00\x00\x00")}}
+			out = []netlink.Message{{Data: []byte("\x01\x02\x00\x00" + attrtest.Attr(1, "\x21\x21"))}}
 		}
 		for i := range out {
 			out[i].Header.Sequence, out[i].Header.PID = reqs[0].Header.Sequence, nltest.PID
@@ -191,7 +192,7 @@ func TestInterrupted(t *testing.T) {
 	for _, conn := range []struct {
 		name, data string
 	}{
-		{"pnet.List", "\x01\x01\x00\x00" + "\x05\x00\x01\x00N\x00\x00\x00" + "\x05\x00\x02\x00e\x00\x00\x00"},
+		{"pnet.List", "\x01\x01\x00\x00" + attrtest.Attr(1, "N") + attrtest.Attr(2, "e")},
 		{"netlinksmc.LinkGroupsR", "\x02\x01\x00\x00"},
 	} {
 		for _, r := range requests {

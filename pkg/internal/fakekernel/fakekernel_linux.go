@@ -16,6 +16,7 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/socket"
+	"github.com/smckit/smckit/pkg/internal/attrtest"
 	"github.com/smckit/smckit/pkg/internal/nlconn"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"golang.org/x/sys/unix"
@@ -97,10 +98,10 @@ func (k *Kernel) SendBytes(b []byte) {
 
 // SendFamily answers the request req, which looks a family up, with the number id.
 func (k *Kernel) SendFamily(req netlink.Message, id uint16) {
-	attr := binary.NativeEndian.AppendUint16([]byte("\x01\x02\x00\x00"+"\x06\x00\x01\x00"), id)
+	attr := attrtest.Attr(1, string(binary.NativeEndian.AppendUint16(nil, id)))
 	k.Send(netlink.Message{
 		Header: netlink.Header{Type: unix.GENL_ID_CTRL, Sequence: req.Header.Sequence, PID: PortID},
-		Data:   append(attr, 0, 0),
+		Data:   []byte("\x01\x02\x00\x00" + attr),
 	})
 }
 
