@@ -15,7 +15,14 @@ if ! command -v "${cc%% *}" >/dev/null; then
 	exit 0
 fi
 
-# One file works with all C libraries: it is linked to none, and has no start files of a compiler.
+# GCC for arm64 has atomic operations call functions of its own library, and these need one of a C library.
+case $($cc -dumpmachine) in
+aarch64*) inline=-mno-outline-atomics ;;
+*) inline= ;;
+esac
+
+# One file works with all C libraries: it is linked to none, and has no start files of a compiler. All that it uses of a C library is
+# weak, so the linker refuses whatever else is undefined.
 build() {
 	dir=$1
 	shift
@@ -25,9 +32,9 @@ build() {
 	mkdir -p "$dir"
 	# CFLAGS are split into words. A running program may use the old library, so replace the file instead of writing to it.
 	# shellcheck disable=SC2086
-	$cc "$@" ${CFLAGS:--O2} -std=gnu11 -Wall -Wextra -ffreestanding -fPIC -fvisibility=hidden -fno-stack-protector \
+	$cc "$@" $inline ${CFLAGS:--O2} -std=gnu11 -Wall -Wextra -ffreestanding -fPIC -fvisibility=hidden -fno-stack-protector \
 		-fno-asynchronous-unwind-tables -nostdlib -shared -s -Wl,-soname,$name -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
-		-Wl,--hash-style=both -o "$dir/$name.$$" "$src"/*.c
+		-Wl,-z,defs -Wl,--hash-style=both -o "$dir/$name.$$" "$src"/*.c
 	mv "$dir/$name.$$" "$dir/$name"
 }
 
