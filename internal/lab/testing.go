@@ -271,13 +271,31 @@ func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 // LongGoTest does what GoTest does, but the test binary ends itself only after a time.
 func (lt *Test) LongGoTest(t *testing.T, host, pkg, pattern string, limit time.Duration) {
 	t.Helper()
+	lt.goTest(t, host, pkg, "/run", pattern, limit)
+}
+
+// UnitTests does what GoTest does for all tests of a package and the seeds of its fuzzers. They run in the directory of the package,
+// for their test data: the guest must see this machine's files. Examples do not run: those with test data cannot be skipped where its
+// byte order is wrong.
+func (lt *Test) UnitTests(t *testing.T, host, pkg string) {
+	t.Helper()
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt.goTest(t, host, "github.com/smckit/smckit/"+pkg, filepath.Join(root, pkg), "^(Test|Fuzz)", 2*time.Minute)
+}
+
+// goTest runs the tests of a package that match pattern in a directory of a host.
+func (lt *Test) goTest(t *testing.T, host, pkg, dir, pattern string, limit time.Duration) {
+	t.Helper()
 	binary := lt.installGoTest(t, host, pkg)
 	limit = Scale(limit)
 	ctx, cancel := context.WithTimeout(t.Context(), limit+Scale(time.Minute))
 	defer cancel()
 	stuck := time.AfterFunc(limit+Scale(15*time.Second), lt.logWaiters)
 	defer stuck.Stop()
-	r := lt.runGoTest(ctx, t, host, binary, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(limit))
+	r := lt.runGoTest(ctx, t, host, dir, binary, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(limit))
 	reportGoTest(t, r)
 }
 
@@ -285,7 +303,7 @@ func (lt *Test) LongGoTest(t *testing.T, host, pkg, pattern string, limit time.D
 func (lt *Test) GoBench(b *testing.B, host, pkg, name string, times int) string {
 	b.Helper()
 	binary := lt.installGoTest(b, host, pkg)
-	r := lt.runGoTest(b.Context(), b, host, binary, "-test.run", "^$", "-test.bench", "^"+name+"$", "-test.benchtime", fmt.Sprintf("%dx", times))
+	r := lt.runGoTest(b.Context(), b, host, "/run", binary, "-test.run", "^$", "-test.bench", "^"+name+"$", "-test.benchtime", fmt.Sprintf("%dx", times))
 	if r.Code != 0 {
 		b.Fatalf("exit status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
@@ -318,10 +336,10 @@ func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	return inside
 }
 
-// runGoTest runs tests that installGoTest has copied to a host, until ctx ends.
-func (lt *Test) runGoTest(ctx context.Context, t testing.TB, host, binary string, args ...string) Result {
+// runGoTest runs tests that installGoTest has copied to a host, in a directory there, until ctx ends.
+func (lt *Test) runGoTest(ctx context.Context, t testing.TB, host, dir, binary string, args ...string) Result {
 	t.Helper()
-	r, err := lt.Host(host).Run(ctx, Cmd{Argv: append([]string{binary}, args...), Env: []string{"SMCKIT_LAB=1"}, Dir: "/run"})
+	r, err := lt.Host(host).Run(ctx, Cmd{Argv: append([]string{binary}, args...), Env: []string{"SMCKIT_LAB=1"}, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

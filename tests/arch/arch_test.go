@@ -108,6 +108,7 @@ func TestArchitectures(t *testing.T) {
 				t.Run("wire", func(t *testing.T) { wire(t, lt, p[0]) })
 				t.Run("smc_policy", func(t *testing.T) { rules(t, lt) })
 				t.Run("smc_run", func(t *testing.T) { programs(t, lt, p[0]) })
+				t.Run("Go packages", func(t *testing.T) { units(t, lt) })
 			}
 		})
 	}

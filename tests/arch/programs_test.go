@@ -20,6 +20,13 @@ func rules(t *testing.T, lt *lab.Test) {
 	lt.GoTest(t, "a", "github.com/smckit/smckit/tests/onehost/inside", "^TestRules(Convert|Hook|Off)$")
 }
 
+// units runs the unit tests of the packages that decode what kernels send, on host a.
+func units(t *testing.T, lt *lab.Test) {
+	for _, name := range []string{"internal/nlconn", "ism", "netlinksmc", "pnet", "policy", "smcerr", "smcstats"} {
+		t.Run(name, func(t *testing.T) { lt.UnitTests(t, "a", "pkg/"+name) })
+	}
+}
+
 // programs has smc_run give AF_SMC sockets to programs that were built for the architecture of host a.
 func programs(t *testing.T, lt *lab.Test, a side) {
 	out := t.TempDir()
