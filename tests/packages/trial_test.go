@@ -74,7 +74,7 @@ func laptop(t *testing.T, disk *lab.Disk, dist string) {
 		"smckit run --unit redis-server --check --diff":     {"^would write" + dropIn + added(t, "docs/smc_run.md")},
 		"smckit run --unit redis-server --restart":          {"^wrote" + dropIn},
 		"smckit run redis-cli ping":                         {`^PONG\n$`},
-		"smckit sockets":                                    {`ACTIVE .*:6379 +\S+ SMCD.*ACTIVE .*:6379 .* SMCD`},
+		"smckit sockets":                                    {`ACTIVE .*:6379 .*SMCD.*ACTIVE .*:6379 .*SMCD`},
 		"smckit run --unit redis-server --undo --restart":   {"^removed" + dropIn},
 		"smc_run --unit redis-server --check --diff":        {"^would write" + dropIn + added(t, "docs/smc_run.md")},
 		"smc_run --unit redis-server --port 6379 --restart": {"^wrote" + dropIn},
