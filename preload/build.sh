@@ -26,7 +26,7 @@ esac
 build() {
 	dir=$1
 	shift
-	if [ -e "$dir/$name" ] && [ -z "$(find "$src" -newer "$dir/$name" -name '*.[ch]' -path "$src/*.[ch]")" ]; then
+	if [ -e "$dir/$name" ] && [ -z "$(find "$src" -newer "$dir/$name" -path "$src/*.[ch]" -o -newer "$dir/$name" -path "$src/build.sh")" ]; then
 		return
 	fi
 	mkdir -p "$dir"
