@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	remedies "github.com/smckit/smckit/internal/remedy"
@@ -116,5 +117,6 @@ func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ` (did you mean "` + strings.Join(names, `" or "`) + `"?)`
+	// cobra names a command twice that resembles the word in two ways.
+	return ` (did you mean "` + strings.Join(slices.Compact(names), `" or "`) + `"?)`
 }

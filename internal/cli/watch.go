@@ -4,16 +4,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 )
-
-// minWatch keeps a watching command from loading the system it watches.
-const minWatch = 100 * time.Millisecond
 
 // ClearScreen puts the cursor in the upper left corner of an empty terminal.
 const ClearScreen = "\x1b[H\x1b[2J"
@@ -28,7 +23,7 @@ type Watch struct {
 
 // AddFlag declares the option.
 func (w *Watch) AddFlag(fs *pflag.FlagSet) {
-	fs.Var((*watchValue)(w), "watch", "repeat every `SECONDS` until interrupted; with --json one line per round")
+	AddSecondsFlag(fs, &w.Every, "watch", "repeat every `SECONDS` until interrupted; with --json one line per round")
 }
 
 // On reports whether the option was given.
@@ -86,25 +81,4 @@ func (w *Watch) wait(ctx context.Context) error {
 	case <-t.C:
 		return nil
 	}
-}
-
-// watchValue makes a Watch a pflag.Value.
-type watchValue Watch
-
-func (v *watchValue) Type() string { return "seconds" }
-
-func (v *watchValue) String() string {
-	if v.Every == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(v.Every.Seconds(), 'f', -1, 64)
-}
-
-func (v *watchValue) Set(s string) error {
-	seconds, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(seconds >= minWatch.Seconds() && seconds <= 86400) {
-		return errors.New("give the seconds between two rounds, 0.1 to 86400")
-	}
-	v.Every = time.Duration(seconds * float64(time.Second))
-	return nil
 }

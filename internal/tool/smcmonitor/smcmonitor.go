@@ -69,15 +69,9 @@ func systemDeps() deps {
 	}
 }
 
-// Limits of --interval. With shorter ones, listing would take longer than waiting.
-const (
-	minInterval = 0.1
-	maxInterval = 24 * 60 * 60
-)
-
 func newCommand(env *cli.Env, d deps) *cobra.Command {
 	m := &monitor{env: env, deps: d, printer: printer{env: env, now: d.now}}
-	interval := 1.0
+	interval := time.Second
 	cmd := &cobra.Command{
 		Use:                   "monitor [-t] [--json] [--interval SECONDS] [OBJECT]...",
 		Short:                 "Print link groups, links, devices and ports that come and go, and fallbacks",
@@ -88,22 +82,19 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 			return objects, cobra.ShellCompDirectiveNoFileComp
 		},
 		Args: func(_ *cobra.Command, args []string) error {
-			if !(interval >= minInterval && interval <= maxInterval) {
-				return fmt.Errorf("--interval %v: give a number of seconds from %v to %v", interval, minInterval, maxInterval)
-			}
 			var err error
 			m.printer.objects, err = selected(args)
 			return err
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.run(cmd.Context(), time.Duration(interval*float64(time.Second)))
+			return m.run(cmd.Context(), interval)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVarP(&m.printer.time, "timestamp", "t", false, "begin each line with the time")
 	cli.AddJSONFlag(f, env, &m.printer.json, "print each event as a line of JSON")
-	f.Float64Var(&interval, "interval", interval, "list the objects every `SECONDS`")
+	cli.AddSecondsFlag(f, &interval, "interval", "list the objects every `SECONDS`")
 	// This fails only for an option that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions)
 	return cmd

@@ -373,9 +373,9 @@ func TestTracerForgets(t *testing.T) {
 func TestBad(t *testing.T) {
 	for args, want := range map[string]string{
 		"links":          `2 "links" is not an object: choose all, linkgroup, link, device, port, fallback; see 'smckit monitor --help'`,
-		"--interval 0":   "2 --interval 0: give a number of seconds from 0.1 to 86400; see 'smckit monitor --help'",
-		"--interval NaN": "2 --interval NaN: give a number of seconds from 0.1 to 86400; see 'smckit monitor --help'",
-		"--interval x":   `2 invalid argument "x" for "--interval" flag: strconv.ParseFloat: parsing "x": invalid syntax; see 'smckit monitor --help'`,
+		"--interval 0":   `2 invalid argument "0" for "--interval" flag: give the seconds between two rounds, 0.1 to 86400; see 'smckit monitor --help'`,
+		"--interval NaN": `2 invalid argument "NaN" for "--interval" flag: give the seconds between two rounds, 0.1 to 86400; see 'smckit monitor --help'`,
+		"--interval x":   `2 invalid argument "x" for "--interval" flag: give the seconds between two rounds, 0.1 to 86400; see 'smckit monitor --help'`,
 		"":               "1 no module",
 	} {
 		h := newHarness(listing{err: errors.New("no module")})

@@ -104,7 +104,7 @@ func newUEID(o *options) *cobra.Command {
 			if wantsHelp(args) {
 				return cmd.Help()
 			}
-			command, eid, err := parseUEID(args)
+			command, eid, err := parseUEID(cmd.Name(), args)
 			if err != nil {
 				return err
 			}
@@ -115,7 +115,8 @@ func newUEID(o *options) *cobra.Command {
 	return cmd
 }
 
-func parseUEID(args []string) (command, eid string, err error) {
+// parseUEID parses the operands of the object ueid, whose name is object: smckit calls it otherwise, and begins its messages with that.
+func parseUEID(object string, args []string) (command, eid string, err error) {
 	if len(args) == 0 {
 		return "show", "", nil
 	}
@@ -130,7 +131,10 @@ func parseUEID(args []string) (command, eid string, err error) {
 	operands := args[1:]
 	if word == "add" || word == "del" {
 		if len(operands) == 0 {
-			return "", "", cli.Usagef("ueid %s: the EID is missing", word)
+			if object == "ueid" {
+				word = object + " " + word
+			}
+			return "", "", cli.Usagef("%s: the EID is missing", word)
 		}
 		if err := netlinksmc.CheckEID(operands[0]); err != nil {
 			return "", "", &cli.UsageError{Err: err}
