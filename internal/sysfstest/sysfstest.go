@@ -52,7 +52,7 @@ var s390x string
 //go:embed testdata/x86.sysfs
 var x86 string
 
-// Files creates files in a temporary directory, which it returns, from their texts by path.
+// Files creates files in a temporary directory, which it returns, from their texts by path. "-> TARGET" is a symbolic link.
 func Files(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -61,7 +61,13 @@ func Files(t testing.TB, files map[string]string) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		var err error
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			err = os.Symlink(target, path)
+		} else {
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,12 +4,11 @@ package unitfile
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/sysfstest"
 )
 
 func TestParse(t *testing.T) {
@@ -76,21 +75,7 @@ func TestWrap(t *testing.T) {
 // put writes the files of a system.
 func put(t *testing.T, files map[string]string) Search {
 	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if target, ok := strings.CutPrefix(text, "-> "); ok {
-			if err := os.Symlink(target, path); err != nil {
-				t.Fatal(err)
-			}
-		} else if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return Search{Root: root}
+	return Search{Root: sysfstest.Files(t, files)}
 }
 
 func TestLoad(t *testing.T) {
