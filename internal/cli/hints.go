@@ -37,10 +37,10 @@ func (t Tool) hints() hints {
 			add(line, strings.TrimSpace(command+" "+args))
 		}
 	}
-	any := "(" + strings.Join(list, "|") + ")"
-	h.quoted = regexp.MustCompile("(')" + any + "([ '])")
+	name := "(" + strings.Join(list, "|") + ")"
+	h.quoted = regexp.MustCompile("(')" + name + "([ '])")
 	// A name within a path or a longer word is not the command.
-	h.bare = regexp.MustCompile("(^|[ '(])" + any + "([ '),:;]|$)")
+	h.bare = regexp.MustCompile("(^|[ '(])" + name + "([ '),:;]|$)")
 	return h
 }
 
