@@ -418,6 +418,25 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 	return claim != SMC_CLAIM_NONE;
 }
 
+/*
+ * Takes a child that its client has connected off the list of the listener that answered the client. That is another listener
+ * than the one whose queue the child was in if an administrator has ended the first, and TCP has moved the child
+ * (net.ipv4.tcp_migrate_req). Return: false if the first listener has been closed, and the child with it.
+ */
+static bool take_off(struct smc_sock *child)
+{
+	struct smc_listener *l = child->parent->listener;
+	bool mine;
+
+	spin_lock_bh(&l->lock);
+	/* While it closes, it has the child on a list of its own; if it listens again, the child is on none. */
+	mine = l->open && !list_empty(&child->child);
+	if (mine)
+		list_del_init(&child->child);
+	spin_unlock_bh(&l->lock);
+	return mine;
+}
+
 /**
  * smc_listen_collect() - decides about a child that comes out of TCP's queue
  * @lsmc: the listener
@@ -427,15 +446,15 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
  *
  * Return: NULL if it stays TCP; ERR_PTR(-EINPROGRESS) if a handshake is due, for which a place is reserved, see
  * smc_listen_begin(); its struct smc_sock, the caller's then, if its client has connected it; ERR_PTR(-EBUSY) if
- * a handshake is due, but its client was late and there is no room any more; ERR_PTR(-EINVAL) if the listener
- * has been closed, and the child with it.
+ * it has to be reset: a handshake is due, but its client was late and there is no room any more, or the listener that
+ * answered its client has been closed; ERR_PTR(-EINVAL) if the listener has been closed, and the child with it.
  */
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 {
 	struct smc_listener *l = lsmc->listener;
 	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 	struct smc_sock *child;
-	bool open;
+	int rc = 0;
 
 	spin_lock_bh(&l->lock);
 	child = smc_table_find(sk);
@@ -443,19 +462,16 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 		claim = smc_synopt_claim(sk, &l->port, true);
 	if (claim == SMC_CLAIM_LATE && smc_synopt_reserve(&l->port))
 		claim = SMC_CLAIM_RESERVED;
-	if (claim != SMC_CLAIM_NONE) {
-		spin_unlock_bh(&l->lock);
-		return ERR_PTR(claim == SMC_CLAIM_RESERVED ? -EINPROGRESS : -EBUSY);
-	}
-	open = l->open;
-	if (child && open)
-		list_del_init(&child->child);
+	if (claim != SMC_CLAIM_NONE)
+		rc = claim == SMC_CLAIM_RESERVED ? -EINPROGRESS : -EBUSY;
+	else if (!l->open)
+		rc = -EINVAL;
 	spin_unlock_bh(&l->lock);
-	/* If its client had connected it, closing the listener has ended that connection. */
-	if (!open) {
-		if (child)
-			smc_table_put(child);
-		return ERR_PTR(-EINVAL);
+	if (!rc && child && !take_off(child))
+		rc = -EBUSY;
+	if (rc) {
+		smc_table_put(child);
+		return ERR_PTR(rc);
 	}
 	if (child)
 		smc_table_remove(child);

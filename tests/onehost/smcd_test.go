@@ -87,7 +87,7 @@ func unloads(t *testing.T, lt *lab.Test) {
 // parts are patterns of tests, each of which runs with a deadline of its own. Full runs have Kill, ScaleCycles and
 // RulesHook five times, as one deadline is too short for all their rounds.
 func parts(length lab.Length) []string {
-	all := []string{"Sizes|Chunks|Rings", "Mixed|ManyConnections", "Kill", "Scale", "Rules", "Memory", "Policy|Namespaces$|NamespacesKilled|NamespacesLeftOpen|Abort|Accepted|ListenActive|OptionsRefused|Corked|Reuseport|Killed|Deferred|IPsec", "Class", "Failing", "NothingReserved"}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|ManyConnections", "Kill", "Scale", "Rules", "Memory", "Policy|Namespaces$|NamespacesKilled|NamespacesLeftOpen|Abort|Accepted|ListenActive|OptionsRefused|Corked|Reuseport|Migrate|Killed|Deferred|IPsec", "Class", "Failing", "NothingReserved"}
 	if length == lab.LengthFull {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles", "RulesHook")
