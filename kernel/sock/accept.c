@@ -35,7 +35,7 @@ static void hand_over(struct smc_sock *child, struct socket *newsock)
 	struct sock *sk;
 
 	child->sock = NULL;
-	child->parent = NULL;
+	WRITE_ONCE(child->parent, NULL);
 	smc_sock_copy_zc(placeholder, newsock);
 	sk = smc_listen_detach_sock(placeholder);
 	lock_sock(sk);
@@ -55,7 +55,7 @@ static void adopt_local(struct smc_sock *lsmc, struct smc_sock *child, struct so
 	struct smc_sock *parent = child->parent;
 
 	lockdep_assert_held(&lsmc->listener->accept_mutex);
-	child->parent = NULL;
+	WRITE_ONCE(child->parent, NULL);
 	WRITE_ONCE(newsock->ops, smc_ops_active(newsock->sk));
 	smc_active_adopt(child);
 	smc_table_add(child);
@@ -158,6 +158,28 @@ static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *time
 	return rc;
 }
 
+/*
+ * smc_accept_fallback() - accept(2) on a listener that has fallen back, or that the policy has left to TCP: then its connections are
+ * not ours, either. But TCP may have moved one to it whose client, in this kernel, has connected it to another listener, see
+ * smc_listen_collect(): that is reset. May sleep. Return: as TCP would.
+ */
+int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
+{
+	struct smc_sock *lsmc = smc_table_of(sock), *child = NULL;
+	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
+
+	if (!rc)
+		child = smc_table_find(newsock->sk);
+	if (child) {
+		smc_table_put(child);
+		reset_conn(newsock);
+		return -ECONNABORTED;
+	}
+	if (!rc && lsmc)
+		adopt_tcp(lsmc, newsock, lsmc->reason == SMC_REASON_POLICY ? SMC_REASON_POLICY : SMC_REASON_OPTION);
+	return rc;
+}
+
 /**
  * smc_accept() - accept(2)
  * @sock: the listener
@@ -176,6 +198,9 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 	if (!lsmc || !lsmc->listener)
 		return -EINVAL;
 	for (;;) {
+		/* Meanwhile another thread may have ended the listening, and made the socket TCP, which listens again. */
+		if (READ_ONCE(lsmc->phase) == SMC_PHASE_TCP)
+			return smc_accept_fallback(sock, newsock, arg);
 		mutex_lock(&lsmc->listener->accept_mutex);
 		rc = try_accept(lsmc, sock, newsock, arg->kern);
 		mutex_unlock(&lsmc->listener->accept_mutex);
@@ -187,18 +212,4 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 		if (rc)
 			return rc;
 	}
-}
-
-/*
- * smc_accept_fallback() - accept(2) on a listener that has fallen back, or that the policy has left to TCP: then its connections are
- * not ours, either. May sleep. Return: as TCP would.
- */
-int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
-{
-	struct smc_sock *lsmc = smc_table_of(sock);
-	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
-
-	if (!rc && lsmc)
-		adopt_tcp(lsmc, newsock, lsmc->reason == SMC_REASON_POLICY ? SMC_REASON_POLICY : SMC_REASON_OPTION);
-	return rc;
 }

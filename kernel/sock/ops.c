@@ -54,6 +54,8 @@ static void __init fill_active_ops(struct proto_ops *ops, const struct proto_ops
 	ops->owner = THIS_MODULE;
 	ops->release = smc_release;
 	ops->connect = smc_active_connect;
+	/* By the time it runs, another thread may have disconnected the socket, and made it a listener. */
+	smc_compat_ops_accept(ops, smc_accept);
 	ops->listen = smc_listen;
 	ops->shutdown = smc_active_shutdown;
 	ops->getname = smc_active_getname;

@@ -133,13 +133,18 @@ static struct smc_synopt_sock *connecting(const struct sock *sk)
 /*
  * smc_table_of() - finds by a socket whose operation the caller is; NULL if smc_table_make() has not been called.
  * Valid without a reference until release, which cannot run at the same time as another operation.
+ *
+ * A listener's child is not the socket's: if TCP has moved its sock to a listener that is not ours, an application has that sock,
+ * and the first listener still has the child.
  */
 struct smc_sock *smc_table_of(const struct socket *sock)
 {
 	struct smc_sock *smc;
 
 	rcu_read_lock();
-	smc = find_rcu(sock->sk);
+	hlist_for_each_entry_rcu(smc, &sock_bucket(sock->sk)->head, node)
+		if (smc->sk == sock->sk && !READ_ONCE(smc->parent))
+			break;
 	rcu_read_unlock();
 	return smc;
 }
