@@ -130,6 +130,17 @@ static bool is_removed(const struct smc_fabric *f, u8 member)
 	return smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) == SMC_FABRIC_REMOVED;
 }
 
+/*
+ * Replaces the GID in the entry of this host, if that is still @old: smc_ismd may have marked the entry meanwhile, or another guest have
+ * taken it. Return: whether it was.
+ */
+static bool replace_gid(struct smc_fabric *f, u64 old, u64 gid)
+{
+	__le64 *at = (__le64 *)(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
+
+	return cmpxchg(at, cpu_to_le64(old), cpu_to_le64(gid)) == cpu_to_le64(old);
+}
+
 /* Ends the use of the fabric, once. May sleep. */
 static void stop_using(struct smc_fabric *f)
 {
@@ -181,8 +192,8 @@ static void restore_own(struct smc_fabric *f)
 		stop_using(f);
 		return;
 	}
-	if (entry != f->dev.gid[1])
-		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
+	if (entry != f->dev.gid[1] && !replace_gid(f, entry, f->dev.gid[1]))
+		return; /* the next second decides */
 	smc_fabric_write64(smc_fabric_area(f, f->own) + SMC_FABRIC_BEAT, ++f->beat);
 	show_own(f);
 	smc_fabric_check(f);
@@ -308,11 +319,9 @@ static int read_header(struct smc_fabric *f, u64 size)
 	return 0;
 }
 
-/* A member that was removed has no doorbells any more. Return: 0, or -ENODEV. */
-static int check_admitted(const struct smc_fabric *f)
+/* A member that was removed has no doorbells any more. Return: -ENODEV. */
+static int refuse_removed(const struct smc_fabric *f)
 {
-	if (!is_removed(f, f->own))
-		return 0;
 	dev_err(&f->pdev->dev, "this host was removed from the fabric: start its emulator again\n");
 	return -ENODEV;
 }
@@ -329,7 +338,7 @@ static int read_position(struct smc_fabric *f)
 	f->own = own;
 	f->dev.gid[1] = (u64)own << SMC_FABRIC_TOKEN_MEMBER |
 			((get_random_u64() & GENMASK_ULL(SMC_FABRIC_TOKEN_MEMBER - 1, 0)) ?: 1);
-	return check_admitted(f);
+	return is_removed(f, f->own) ? refuse_removed(f) : 0;
 }
 
 static int map_device(struct smc_fabric *f)
@@ -401,6 +410,19 @@ err_vectors:
 	return rc;
 }
 
+/* Writes the GID of this host to its entry. Other members may write there, too. Return: false if smc_ismd has removed this host. */
+static bool enter_directory(struct smc_fabric *f)
+{
+	u64 before;
+
+	do {
+		before = smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
+		if (before == SMC_FABRIC_REMOVED)
+			return false;
+	} while (!replace_gid(f, before, f->dev.gid[1]));
+	return true;
+}
+
 /*
  * Lets connections use the fabric, and other members find this one. May sleep. Return: 0, or -ENODEV if the host was removed since its number
  * was read: preparing the area and the interrupts takes time.
@@ -408,15 +430,15 @@ err_vectors:
 static int join_fabric(struct smc_fabric *f)
 {
 	u8 *entry = smc_fabric_entry(f, f->own);
-	int rc = check_admitted(f);
 
-	if (rc)
-		return rc;
-	memset(entry, 0, SMC_FABRIC_ENTRY_LEN);
+	memset(entry + SMC_FABRIC_ENTRY_USED, 0, SMC_FABRIC_ENTRY_LEN - SMC_FABRIC_ENTRY_USED);
 	strscpy((char *)entry + SMC_FABRIC_ENTRY_HOST, init_utsname()->nodename, SMC_FABRIC_ENTRY_LEN - SMC_FABRIC_ENTRY_HOST);
 	smc_ism_register(&f->dev);
 	virt_wmb(); /* the area is ready before others find it */
-	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
+	if (!enter_directory(f)) {
+		stop_using(f);
+		return refuse_removed(f);
+	}
 	ring_members(f);
 	/* Those who are there already are no reason to wait before peers are forgotten for the next one. */
 	compare_members(f, false);
@@ -506,8 +528,7 @@ static void fabric_stop(struct pci_dev *pdev)
 	free_interrupts(f);
 	leave_memory(f);
 	/* Others may use what was ours, as nothing of this host writes to it any more. The entry of another guest is not ours. */
-	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) == f->dev.gid[1])
-		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, 0);
+	replace_gid(f, f->dev.gid[1], 0);
 	ring_members(f);
 	unmap_device(f);
 	smc_fabric_put(f);
