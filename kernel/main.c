@@ -25,6 +25,7 @@ static const struct part {
 	int (*init)(void);
 	void (*exit)(void);
 } parts[] __refconst = {
+	{ smc_synopt_reg_init, NULL },
 	{ smc_synopt_init, smc_synopt_exit },
 	{ smc_table_init, smc_table_exit },
 	{ smc_handshake_init, smc_handshake_exit },

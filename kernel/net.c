@@ -101,7 +101,6 @@ static int __net_init smc_ns_init(struct net *net)
 	sn->peers = &parts->peers;
 	smc_ipsec_net_init(sn);
 	smc_lgr_net_init(sn);
-	smc_synopt_net_init(sn);
 	smc_policy_net_init(sn);
 	smc_peers_net_init(sn);
 	rc = smc_pnet_net_init(sn);
@@ -117,8 +116,11 @@ static int __net_init smc_ns_init(struct net *net)
 	if (rc)
 		goto err_sysctl;
 	rc = smc_proc_net_init(sn);
-	if (!rc)
+	if (!rc) {
+		/* Last, because devices that come find the namespace from here on. */
+		smc_synopt_net_init(sn);
 		return 0;
+	}
 	smc_memory_net_exit(sn);
 err_sysctl:
 	smc_sysctl_net_exit(sn);

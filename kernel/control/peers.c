@@ -38,6 +38,9 @@ struct entry {
 /* Changes that count for all namespaces: devices, EIDs. */
 static atomic_t host_changes;
 
+/* What else is due when there is a device. */
+static void (*on_device)(struct smc_net *sn);
+
 static u32 hash_seed __read_mostly;
 
 /* Returns the part of an address that a host has for itself: of IPv6, the prefix of a subnet. */
@@ -244,6 +247,44 @@ void smc_peers_forget(struct smc_net *sn)
 {
 	smp_mb__before_atomic(); /* a reader that sees the new count sees the change */
 	atomic_inc(sn ? &sn->peers->changes : &host_changes);
+}
+
+/* smc_peers_register() - before there are devices, the handshake says what it has to do when there is one. */
+void smc_peers_register(void (*device)(struct smc_net *sn))
+{
+	on_device = device;
+}
+
+/**
+ * smc_peers_device() - connections may have a device that they had not before
+ * @sn: the namespace of the connections; NULL for all
+ *
+ * Called after the change. When this returns, sockets that have listened without a device answer peers with SMC.
+ *
+ * Context: process, may sleep.
+ */
+void smc_peers_device(struct smc_net *sn)
+{
+	might_sleep();
+	smc_peers_forget(sn);
+	on_device(sn);
+}
+
+static void peers_device_work(struct work_struct *work)
+{
+	on_device(NULL);
+}
+
+static DECLARE_WORK(device_work, peers_device_work);
+
+/*
+ * smc_peers_device_soon() - the same for all namespaces, for callers that may not wait for what users do: sockets that listen answer
+ * peers with SMC a moment later. Any context.
+ */
+void smc_peers_device_soon(void)
+{
+	smc_peers_forget(NULL);
+	queue_work(smc_net_wq, &device_work);
 }
 
 /* smc_peers_flush() - forgets the peers of a namespace, and frees them. Any context but hardirq. */

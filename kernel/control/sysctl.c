@@ -12,6 +12,7 @@
 #include <net/net_namespace.h>
 
 #include "../net.h"
+#include "peers.h"
 #include "sysctl.h"
 
 static void *data_of(const struct smc_net *snet, const struct smc_sysctl_desc *knob)
@@ -115,6 +116,17 @@ static int sysctl_buffer(smc_compat_ctl_table *table, int write, void *buffer, s
 	return 0;
 }
 
+/* Reads or writes net.smc.loopback, by which connections of the namespace may get a device. */
+static int sysctl_loopback(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
+{
+	const struct smc_sysctl *sysctl = container_of(table->data, struct smc_sysctl, loopback);
+	int rc = proc_douintvec_minmax(table, write, buffer, len, pos);
+
+	if (!rc && write)
+		smc_peers_device(smc_net(sysctl->net));
+	return rc;
+}
+
 /* Fills the entry of a setting of a namespace. */
 static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const struct smc_sysctl_desc *knob)
 {
@@ -140,7 +152,7 @@ static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const 
 		break;
 	default:
 		entry->maxlen = sizeof(unsigned int);
-		entry->proc_handler = proc_douintvec_minmax;
+		entry->proc_handler = knob == &smc_sysctls[SMC_SYSCTL_LOOPBACK] ? sysctl_loopback : proc_douintvec_minmax;
 	}
 }
 
@@ -150,6 +162,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	struct ctl_table *table;
 	unsigned int i, n = 0;
 
+	snet->sysctl->net = snet->net;
 	for (i = 0; i < SMC_SYSCTL_KNOBS; i++)
 		smc_sysctl_set(snet, i, smc_sysctls[i].init);
 	/* Older kernels need an empty entry at the end. */

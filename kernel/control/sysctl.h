@@ -9,6 +9,7 @@
 
 struct ctl_table;
 struct ctl_table_header;
+struct net;
 struct smc_net;
 
 /* Which connections within this host may use the loopback device: net.smc.loopback. */

@@ -30,6 +30,7 @@ struct smc_sysctl {
 	unsigned int host_max_memory_kbytes;	/* the same for the whole host; 0 is what TCP may have */
 	int lgr_idle_time;	/* jiffies that a link group outlives its last connection */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
+	struct net *net;	/* whose settings these are */
 	struct ctl_table *table;
 	struct ctl_table_header *header;
 };

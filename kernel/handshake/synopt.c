@@ -2,9 +2,7 @@
 /*
  * The TCP option by which two hosts find out that both speak SMC (RFC 7609, 3.1 and A.1),
  * without help from TCP. Hooks on local output put it into the SYN of a socket that connects and
- * into the answer to a SYN that had it; hooks on local input look for it. They are registered in a
- * network namespace while a socket there listens or connects, and for UNHOOK_DELAY after that, because
- * registering is expensive and another socket may follow.
+ * into the answer to a SYN that had it; hooks on local input look for it. synreg.c registers them.
  *
  * Our hooks are the last on input and the first on output, so they see addresses as TCP does, whatever
  * address translation there is.
@@ -29,9 +27,6 @@
 #include "../wire/tcpopt.h"
 #include "handshake.h"
 #include "synpkt.h"
-
-#define UNHOOK_DELAY (5 * HZ)
-#define REAP_INTERVAL HZ
 
 /*
  * The last SYN with the option that came in on a processor. TCP answers it, or not, before that
@@ -102,11 +97,11 @@ static u32 synack_of(const struct sock *child)
 	return READ_ONCE(tcp_sk(child)->snd_una) - 1;
 }
 
-/* Returns the table of promises of a namespace, NULL while there is none. Under RCU. */
+/* Returns the table of promises of a sock's namespace, NULL while there is none. Under RCU. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "syns_of() outside of an RCU section");
-	return smp_load_acquire(&smc_net(sock_net(sk))->synopt->syns); /* pairs with register_hooks() */
+	return smc_synopt_syns(smc_net(sock_net(sk)));
 }
 
 /*
@@ -115,14 +110,16 @@ static struct smc_syntab *syns_of(const struct sock *sk)
  */
 enum smc_syn_state smc_synopt_state(const struct sock *child)
 {
-	enum smc_syn_state state;
+	enum smc_syn_state state = SMC_SYN_NOTHING;
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
-	syn_key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
-	state = syns ? smc_syntab_find(syns, &key, synack_of(child)) : SMC_SYN_NOTHING;
+	if (syns && !smc_syntab_is_empty(syns)) {
+		syn_key_of(child, &key);
+		state = smc_syntab_find(syns, &key, synack_of(child));
+	}
 	rcu_read_unlock();
 	return state;
 }
@@ -138,11 +135,12 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
-	syn_key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
-	if (syns)
+	if (syns && !smc_syntab_is_empty(syns)) {
+		syn_key_of(child, &key);
 		claim = smc_syntab_claim(syns, sn->synopt, &key, synack_of(child), port->id, any);
+	}
 	rcu_read_unlock();
 	return claim;
 }
@@ -263,8 +261,8 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 		if (listener.id && !done)
 			smc_synopt_promise_end(so, &listener, true, true);
 	}
-	if (done && !delayed_work_pending(&so->reap))
-		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
+	if (done)
+		smc_synopt_reap(so);
 	return done;
 }
 
@@ -440,7 +438,8 @@ static unsigned int nf_in(void *priv, struct sk_buff *skb, const struct nf_hook_
 	return NF_ACCEPT;
 }
 
-static const struct nf_hook_ops hooks[] = {
+/* The hooks of a namespace; priv is its struct smc_net. */
+const struct nf_hook_ops smc_synopt_hooks[SMC_SYNOPT_HOOKS] = {
 	{ .hook = nf_out, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_FIRST },
 	{ .hook = nf_in, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP_PRI_LAST },
 #if IS_ENABLED(CONFIG_IPV6)
@@ -448,119 +447,3 @@ static const struct nf_hook_ops hooks[] = {
 	{ .hook = nf_in, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP6_PRI_LAST },
 #endif
 };
-
-/* Registers the hooks of a namespace. */
-static int register_hooks(struct smc_net *sn)
-{
-	struct smc_synopt_net *so = sn->synopt;
-	struct nf_hook_ops *ops = so->hooks;
-	struct smc_syntab *syns;
-	unsigned int i;
-	int rc;
-
-	lockdep_assert_held(&so->lock);
-	if (so->hooked)
-		return 0;
-	syns = smc_syntab_new();
-	if (!syns)
-		return -ENOMEM;
-	smp_store_release(&so->syns, syns); /* pairs with syns_of(), and the hooks' registration with theirs */
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		ops[i] = hooks[i];
-		ops[i].priv = sn;
-	}
-	rc = nf_register_net_hooks(sn->net, ops, ARRAY_SIZE(hooks));
-	if (rc) {
-		WRITE_ONCE(so->syns, NULL);
-		synchronize_net();
-		smc_syntab_free(syns);
-		return rc;
-	}
-	so->hooked = true;
-	return 0;
-}
-
-static void unregister_hooks(struct smc_synopt_net *so)
-{
-	struct smc_syntab *syns = so->syns;
-
-	lockdep_assert_held(&so->lock);
-	if (!so->hooked)
-		return;
-	nf_unregister_net_hooks(so->net, so->hooks, ARRAY_SIZE(hooks));
-	/* Wait for packets that are in a hook and use the table; then for other users, which check whether it is there. */
-	synchronize_net();
-	cancel_delayed_work_sync(&so->reap);
-	WRITE_ONCE(so->syns, NULL);
-	synchronize_net();
-	smc_syntab_free(syns);
-	so->hooked = false;
-}
-
-/* Runs again while there are entries. */
-static void reap_work(struct work_struct *work)
-{
-	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, reap);
-
-	if (smc_syntab_reap(so->syns, so))
-		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
-}
-
-static void synopt_unhook_work(struct work_struct *work)
-{
-	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, unhook);
-
-	mutex_lock(&so->lock);
-	if (!atomic_read(&so->users))
-		unregister_hooks(so);
-	mutex_unlock(&so->lock);
-}
-
-/**
- * smc_synopt_get() - one more socket of a namespace listens or connects
- * @sn: the namespace
- *
- * May sleep. Return: 0 or -ENOMEM.
- */
-int smc_synopt_get(struct smc_net *sn)
-{
-	struct smc_synopt_net *so = sn->synopt;
-	int rc;
-
-	if (atomic_inc_not_zero(&so->users))
-		return 0;
-	mutex_lock(&so->lock);
-	rc = register_hooks(sn);
-	if (!rc)
-		atomic_inc(&so->users);
-	mutex_unlock(&so->lock);
-	return rc;
-}
-
-/* smc_synopt_put() - one less. Does not sleep. */
-void smc_synopt_put(struct smc_net *sn)
-{
-	if (atomic_dec_and_test(&sn->synopt->users))
-		mod_delayed_work(smc_net_wq, &sn->synopt->unhook, UNHOOK_DELAY);
-}
-
-/* smc_synopt_net_init() - of a new namespace. */
-void smc_synopt_net_init(struct smc_net *sn)
-{
-	struct smc_synopt_net *so = sn->synopt;
-
-	so->net = sn->net;
-	mutex_init(&so->lock);
-	spin_lock_init(&so->ports_lock);
-	INIT_DELAYED_WORK(&so->unhook, synopt_unhook_work);
-	INIT_DELAYED_WORK(&so->reap, reap_work);
-}
-
-/* smc_synopt_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */
-void smc_synopt_net_exit(struct smc_net *sn)
-{
-	cancel_delayed_work_sync(&sn->synopt->unhook);
-	mutex_lock(&sn->synopt->lock);
-	unregister_hooks(sn->synopt);
-	mutex_unlock(&sn->synopt->lock);
-}

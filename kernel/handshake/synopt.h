@@ -18,16 +18,18 @@ struct smc_net;
 struct smc_syntab;
 struct sock;
 
+#define SMC_SYNOPT_HOOKS (IS_ENABLED(CONFIG_IPV6) ? 4 : 2)
 #define SMC_SYNOPT_PORTS 256	/* hash values of listening ports */
 
 /* The state of the option in a network namespace. */
 struct smc_synopt_net {
 	struct net		*net;
+	struct list_head	all;		/* namespaces_lock of synreg.c */
 	atomic_t		users;		/* sockets that listen or connect */
-	struct mutex		lock;		/* hooked, users from and to 0 */
+	struct mutex		lock;		/* hooked, users from 0 */
 	bool			hooked;		/* lock */
 	struct delayed_work	unhook;
-	struct nf_hook_ops	hooks[4];	/* lock */
+	struct nf_hook_ops	hooks[SMC_SYNOPT_HOOKS];	/* lock */
 	struct smc_syntab	*syns;		/* the promises of listeners; there while hooked */
 	struct delayed_work	reap;		/* removes promises that no client will claim */
 	spinlock_t		ports_lock;	/* that listening begins or ends; what listeners have reserved */
@@ -80,11 +82,17 @@ enum smc_syn_claim {
 	SMC_CLAIM_LATE,		/* a handshake is due, but its place has been freed */
 };
 
-/* synopt.c */
+/* synreg.c: when the hooks are there */
+int smc_synopt_reg_init(void);
 void smc_synopt_net_init(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);
+void smc_synopt_reap(struct smc_synopt_net *so);
+struct smc_syntab *smc_synopt_syns(const struct smc_net *sn);
+
+/* synopt.c */
+extern const struct nf_hook_ops smc_synopt_hooks[SMC_SYNOPT_HOOKS];
 void smc_synopt_register(struct smc_synopt_sock *(*connecting)(const struct sock *sk),
 			 bool (*admits)(const struct smc_synopt_port *port, const struct in6_addr *peer));
 enum smc_syn_state smc_synopt_state(const struct sock *child);
@@ -136,6 +144,7 @@ struct smc_syn {
 /* syntab.c: a bounded table of the SYNs that were answered with the option; entries expire */
 struct smc_syntab *smc_syntab_new(void);
 void smc_syntab_free(struct smc_syntab *t);
+bool smc_syntab_is_empty(const struct smc_syntab *t);
 bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, const struct smc_syn_listener *listener);
 bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,

@@ -81,6 +81,15 @@ void smc_syntab_free(struct smc_syntab *t)
 	kvfree(t);
 }
 
+/*
+ * smc_syntab_is_empty() - are there no promises? The promise to a client has been there since before the client answered it, so who has
+ * found its connection in TCP's queue sees it counted. Any context.
+ */
+bool smc_syntab_is_empty(const struct smc_syntab *t)
+{
+	return !atomic_read(&t->n);
+}
+
 static struct bucket *syn_bucket(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	u32 ports = (__force u32)key->peer_port << 16 | (__force u32)key->self_port;

@@ -221,11 +221,19 @@ static bool move_child(struct smc_listener *l)
 	return true;
 }
 
-/* Must connections stay in TCP's queue, so that TCP can move them to another listener when this one is closed? */
+/* Can a connection in TCP's queue need a handshake? Without the hooks none can, and all stay there. */
+static bool may_have_promises(const struct smc_listener *l)
+{
+	return smc_synopt_syns(smc_net(sock_net(l->smc->sk)));
+}
+
+/* Must connections stay in TCP's queue? Perhaps so that TCP can move them to another listener when this one is closed. */
 static bool leave_queued(const struct smc_listener *l)
 {
 	bool leave;
 
+	if (!may_have_promises(l))
+		return true;
 	rcu_read_lock();
 	/* Before migration was possible, this listener, or the one it comes from, may have answered with the option. */
 	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises) && smc_accept_queue_plain_next(l);
@@ -276,7 +284,7 @@ static int queue_drain(struct wait_queue_entry *wait, unsigned int mode, int fla
 {
 	struct smc_listener *l = container_of(wait, struct smc_sock, wait)->listener;
 
-	if (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue))
+	if (may_have_promises(l) && !reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue))
 		queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
 	return 0;
 }

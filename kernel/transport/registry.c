@@ -32,7 +32,7 @@ int smc_transport_register(const struct smc_transport_ops *ops)
 		rc = 0;
 	}
 	mutex_unlock(&registry_lock);
-	smc_peers_forget(NULL);
+	smc_peers_device(NULL);
 	return rc;
 }
 EXPORT_SYMBOL_GPL(smc_transport_register);

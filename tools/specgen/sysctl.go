@@ -120,7 +120,7 @@ const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS] = {`)
 		enum.line("\tSMC_SYSCTL_%s%s,", cName(s.Name), count)
 		c.line("\t[SMC_SYSCTL_%s] = { KNOB(%s), %s },", cName(s.Name), s.Name, fieldsC(s))
 	}
-	h.line("\tstruct ctl_table *table;\n\tstruct ctl_table_header *header;\n};\n\nenum smc_sysctl_knob {")
+	h.line("\tstruct net *net;\t/* whose settings these are */\n\tstruct ctl_table *table;\n\tstruct ctl_table_header *header;\n};\n\nenum smc_sysctl_knob {")
 	h.Write(enum.Bytes())
 	h.line("\tSMC_SYSCTL_KNOBS\n};")
 	c.line("};")

@@ -43,7 +43,7 @@ int smc_ism_register(struct smc_ism_dev *dev)
 	list_add_tail(&dev->list, &devices);
 	mutex_unlock(&devices_lock);
 	atomic_inc(counter_of(dev));
-	smc_peers_forget(NULL);
+	smc_peers_device_soon();
 	return 0;
 }
 

@@ -207,7 +207,7 @@ static void check_ports(struct smc_rdma_dev *dev)
 		next = min(next, check_port(dev, port, &came_up));
 	next = min(next, smc_link_check(dev));
 	if (came_up) {
-		smc_peers_forget(NULL);
+		smc_peers_device_soon();
 		smc_rdma_add_port_up();
 	}
 	if (next != MAX_JIFFY_OFFSET)

@@ -106,6 +106,32 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// TestPolicyLater has a listener in a fresh namespace whose connections have no device. So the hooks of the TCP option are not there. Once
+// they may use one, the listener's next connection is SMC-D, and later one is TCP again.
+func TestPolicyLater(t *testing.T) {
+	settled(t)
+	build(t)
+	t.Cleanup(func() { guest.Run(t, "ip netns del far") })
+	set := func(loopback int) {
+		guest.Run(t, fmt.Sprintf("ip netns exec far sysctl -qw net.smc.loopback=%d", loopback))
+	}
+	set(0)
+	l := farListener(t)
+	defer unix.Close(l)
+	for i, loopback := range []int{0, 2, 0} {
+		set(loopback)
+		before := count(t)
+		c := span(t, l)
+		if err := c.exchange(1000, always(writers["send"], 1000), always(readers["recv"], 1000)); err != nil {
+			t.Error(err)
+		}
+		c.close()
+		if smcd := count(t).clients - before.clients; (smcd == 1) != (loopback == 2) {
+			t.Errorf("connection %d, loopback=%d: %d of SMC-D", i, loopback, smcd)
+		}
+	}
+}
+
 // TestPolicyHere tries all values of net.smc.loopback for connections within a namespace.
 func TestPolicyHere(t *testing.T) {
 	settled(t)
