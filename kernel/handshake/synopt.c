@@ -136,7 +136,7 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	struct smc_syn_key key;
 
 	rcu_read_lock();
-	syns = syns_of(child);
+	syns = smc_synopt_syns(sn);
 	if (syns && !smc_syntab_is_empty(syns)) {
 		syn_key_of(child, &key);
 		claim = smc_syntab_claim(syns, sn->synopt, &key, synack_of(child), port->id, any);
@@ -344,10 +344,29 @@ static noinline unsigned int syn_out(struct smc_net *sn, struct sk_buff *skb, u8
 	return NF_ACCEPT;
 }
 
+/* Can a sock send a SYN, or the answer to one? The hook does not change those without a sock: copies, and answers with a cookie. */
+static bool sends_syns(const struct sock *sk)
+{
+	return sk && (1 << READ_ONCE(sk->sk_state)) & (TCPF_SYN_SENT | TCPF_SYN_RECV | TCPF_NEW_SYN_RECV);
+}
+
+/* Is there no sock, or no SYN to be answered, that asks for SMC? Then SYNs and answers need not be looked at. */
+static bool none_asks(const struct smc_synopt_net *so, const struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_state) == TCP_SYN_SENT)
+		return !atomic_read(&so->connecting);
+	/* A SYN that is answered now is that of this processor. */
+	return smc_syntab_is_empty(so->syns) && !READ_ONCE(raw_cpu_ptr(&pending_syn)->sn);
+}
+
 static unsigned int nf_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
-		return syn_out(priv, skb, state->pf);
+	struct smc_net *sn = priv;
+
+	if (likely(!sends_syns(skb->sk)) || none_asks(sn->synopt, skb->sk))
+		return NF_ACCEPT;
+	if (smc_synpkt_flags(skb, state->pf) & TCPHDR_SYN)
+		return syn_out(sn, skb, state->pf);
 	return NF_ACCEPT;
 }
 
@@ -417,11 +436,14 @@ static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, str
 	return NF_ACCEPT;
 }
 
-static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
+static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state, u8 flags)
 {
 	struct smc_synpkt pkt;
 	bool has;
 
+	/* An answer is for a socket of ours only if one connects. */
+	if ((flags & TCPHDR_ACK) && !atomic_read(&sn->synopt->connecting))
+		return NF_ACCEPT;
 	if (!smc_synpkt_look(skb, state->pf, &pkt))
 		return NF_ACCEPT;
 	has = smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0;
@@ -433,8 +455,10 @@ static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, con
 
 static unsigned int nf_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
-		return syn_in(priv, skb, state);
+	u8 flags = smc_synpkt_flags(skb, state->pf);
+
+	if (unlikely(flags & TCPHDR_SYN))
+		return syn_in(priv, skb, state, flags);
 	return NF_ACCEPT;
 }
 

@@ -26,6 +26,7 @@ struct smc_synopt_net {
 	struct net		*net;
 	struct list_head	all;		/* namespaces_lock of synreg.c */
 	atomic_t		users;		/* sockets that listen or connect */
+	atomic_t		connecting;	/* sockets whose SYN may ask for SMC, in the phase CONNECT */
 	struct mutex		lock;		/* hooked, users from 0 */
 	bool			hooked;		/* lock */
 	struct delayed_work	unhook;

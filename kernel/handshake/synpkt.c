@@ -60,22 +60,22 @@ static void fill_keys(const struct sk_buff *skb, const struct tcphdr *th, struct
 }
 
 /**
- * smc_synpkt_is_syn() - may the packet be a SYN or SYN-ACK?
+ * smc_synpkt_flags() - returns the flags of TCP in a packet, 0 if it has none that can be read
  * @skb: the packet, as a hook of the address family has it
  * @pf: NFPROTO_IPV4 or NFPROTO_IPV6
  *
  * Every packet is asked for this, so it takes as little work as possible. Any context.
  */
-bool smc_synpkt_is_syn(const struct sk_buff *skb, u8 pf)
+u8 smc_synpkt_flags(const struct sk_buff *skb, u8 pf)
 {
 	int off = find_tcp(skb, pf);
 	u8 copy;
 	const u8 *flags;
 
 	if (off < 0)
-		return false;
+		return 0;
 	flags = skb_header_pointer(skb, off + TCP_FLAGS_AT, sizeof(copy), &copy);
-	return flags && (*flags & TCPHDR_SYN);
+	return flags ? *flags : 0;
 }
 
 /**

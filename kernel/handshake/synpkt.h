@@ -19,7 +19,7 @@ struct smc_synpkt {
 	u8			opts[SMC_TCPOPT_MAX];
 };
 
-bool smc_synpkt_is_syn(const struct sk_buff *skb, u8 pf);
+u8 smc_synpkt_flags(const struct sk_buff *skb, u8 pf);
 bool smc_synpkt_look(struct sk_buff *skb, u8 pf, struct smc_synpkt *pkt);
 bool smc_synpkt_room(const struct sk_buff *skb, const struct smc_synpkt *pkt);
 int smc_synpkt_insert(struct sk_buff *skb, const struct smc_synpkt *pkt);

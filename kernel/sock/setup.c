@@ -19,10 +19,20 @@
 #include "../trylock.h"
 #include "listener.h"
 
+/* Counts a socket for the hooks of the option, which look for the answer to its SYN. */
+static void count_connecting(const struct smc_sock *smc, int n)
+{
+	atomic_add(n, &smc_net(sock_net(smc->sk))->synopt->connecting);
+}
+
 /* smc_setup_set_phase() - sets the phase. */
 void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase)
 {
 	lockdep_assert_held(&smc->lock);
+	if (phase == SMC_PHASE_CONNECT && smc->phase != SMC_PHASE_CONNECT)
+		count_connecting(smc, 1);
+	if (phase != SMC_PHASE_CONNECT && smc->phase == SMC_PHASE_CONNECT)
+		count_connecting(smc, -1);
 	trace_smc_phase(smc->sk, smc->phase, phase);
 	WRITE_ONCE(smc->phase, phase);
 }
