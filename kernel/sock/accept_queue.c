@@ -354,6 +354,9 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 	struct smc_listener *l = lsmc->listener;
 	struct smc_sock *child;
 
+	/* The caller looks again, with the lock, before it sleeps. */
+	if (list_empty_careful(&l->ready) && list_empty_careful(&l->plain))
+		return NULL;
 	spin_lock_bh(&l->lock);
 	child = next_child(l);
 	if (child) {

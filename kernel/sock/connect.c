@@ -156,9 +156,12 @@ static int take_error(struct smc_sock *smc)
 {
 	int rc;
 
+	smp_rmb(); /* pairs with fail_attempt(): who has seen the phase sees the error */
+	if (likely(!READ_ONCE(smc->err)))
+		return 0;
 	spin_lock_bh(&smc->lock);
 	rc = smc->err;
-	smc->err = 0;
+	WRITE_ONCE(smc->err, 0);
 	spin_unlock_bh(&smc->lock);
 	if (rc)
 		sock_error(smc->sk);

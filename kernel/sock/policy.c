@@ -78,6 +78,10 @@ static void set_rules(struct smc_sock *smc, struct smc_policy_entry *entry, stru
 {
 	struct smc_policy_entry *old;
 
+	lockdep_assert_held(&smc->state_mutex);
+	/* Nobody else sets them: most sockets have none, and need no lock. */
+	if (!entry && !plan && !smc->rule && !rcu_access_pointer(smc->plan))
+		return;
 	spin_lock_bh(&smc->lock);
 	old = smc->rule;
 	smc->rule = entry;

@@ -23,6 +23,12 @@ static int close_conn(struct smc_sock *smc, struct socket *sock)
 	return rc;
 }
 
+/* Has the socket become TCP before anything was started that has to be stopped? Nobody else uses it any more. */
+static bool is_settled(const struct smc_sock *smc)
+{
+	return smc->phase == SMC_PHASE_TCP && !smc->started && !smc->armed && !smc->watching;
+}
+
 /*
  * smc_release() - closes a socket in whatever phase it is. May sleep.
  *
@@ -48,7 +54,8 @@ int smc_release(struct socket *sock)
 			smc_listen_stop(smc);
 			mutex_unlock(&smc->state_mutex);
 		}
-		smc_setup_stop(smc);
+		if (!is_settled(smc))
+			smc_setup_stop(smc);
 		smc_policy_sample(smc, rcu_dereference_protected(smc->conn, true));
 		return close_conn(smc, sock);
 	}

@@ -278,7 +278,8 @@ static void fail_attempt(struct smc_sock *smc, int rc)
 		smc_setup_unwatch_locked(smc);
 		armed = smc->armed;
 		smc->armed = false;
-		smc->err = rc;
+		WRITE_ONCE(smc->err, rc);
+		smp_wmb(); /* pairs with take_error() */
 		smc->opt.peer_smc = false;
 		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
 		smc_setup_notify(smc);

@@ -77,7 +77,7 @@ struct smc_sock {
 	bool			started;	/* `work` has been queued; single word */
 	bool			converted;	/* it was made for TCP, and a rule has made it SMC; single word */
 	bool			detached;	/* lock; another protocol may have replaced sock->ops, see fallback.c */
-	int			err;		/* lock; negative errno of the rendezvous, for connect() */
+	int			err;		/* lock; negative errno of the rendezvous, for connect(); written before the phase */
 	u32			reason;		/* lock; why the socket fell back, 0 if it did not */
 	u32			peer_diagnosis;	/* lock; the reason in the peer's DECLINE, 0 if none */
 	struct socket		*sock;		/* whose wait queue `wait` is on; a child's placeholder */
