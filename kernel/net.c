@@ -101,11 +101,12 @@ static int __net_init smc_ns_init(struct net *net)
 	sn->peers = &parts->peers;
 	smc_ipsec_net_init(sn);
 	smc_lgr_net_init(sn);
+	smc_synopt_net_init(sn);
 	smc_policy_net_init(sn);
 	smc_peers_net_init(sn);
 	rc = smc_pnet_net_init(sn);
 	if (rc)
-		return rc;
+		goto err_synopt;
 	rc = smc_stats_net_init(sn);
 	if (rc)
 		goto err_pnet;
@@ -116,11 +117,8 @@ static int __net_init smc_ns_init(struct net *net)
 	if (rc)
 		goto err_sysctl;
 	rc = smc_proc_net_init(sn);
-	if (!rc) {
-		/* Last, because devices that come find the namespace from here on. */
-		smc_synopt_net_init(sn);
+	if (!rc)
 		return 0;
-	}
 	smc_memory_net_exit(sn);
 err_sysctl:
 	smc_sysctl_net_exit(sn);
@@ -128,6 +126,8 @@ err_stats:
 	smc_stats_net_exit(sn);
 err_pnet:
 	smc_pnet_net_exit(sn);
+err_synopt:
+	smc_synopt_net_exit(sn);
 	return rc;
 }
 

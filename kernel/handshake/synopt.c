@@ -354,7 +354,7 @@ static bool sends_syns(const struct sock *sk)
 static bool none_asks(const struct smc_synopt_net *so, const struct sock *sk)
 {
 	if (READ_ONCE(sk->sk_state) == TCP_SYN_SENT)
-		return !atomic_read(&so->connecting);
+		return !atomic_read(&so->connecting) || !smc_synopt_hooked(so);
 	/* A SYN that is answered now is that of this processor. */
 	return smc_syntab_is_empty(so->syns) && !READ_ONCE(raw_cpu_ptr(&pending_syn)->sn);
 }
@@ -422,7 +422,7 @@ static void save_pending(struct smc_net *sn, const struct smc_synpkt *pkt, struc
 static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb,
 			   const struct nf_hook_state *hook, bool has)
 {
-	bool ours = has && smc_synopt_port_used(sn->synopt, ntohs(pkt->in.self_port));
+	bool ours = has && smc_synopt_hooked(sn->synopt) && smc_synopt_port_used(sn->synopt, ntohs(pkt->in.self_port));
 	bool held = atomic_read(&sn->synopt->held);
 	int state;
 

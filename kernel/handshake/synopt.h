@@ -28,7 +28,7 @@ struct smc_synopt_net {
 	atomic_t		users;		/* sockets that listen or connect */
 	atomic_t		connecting;	/* sockets whose SYN may ask for SMC, in the phase CONNECT */
 	struct mutex		lock;		/* hooked, users from 0 */
-	bool			hooked;		/* lock */
+	bool			hooked;		/* all hooks are there; lock; single word */
 	struct delayed_work	unhook;
 	struct nf_hook_ops	hooks[SMC_SYNOPT_HOOKS];	/* lock */
 	struct smc_syntab	*syns;		/* the promises of listeners; there while hooked */
@@ -37,6 +37,15 @@ struct smc_synopt_net {
 	unsigned int		ports[SMC_SYNOPT_PORTS];	/* ports_lock; how many listen on ports of a hash value */
 	atomic_t		held;		/* of all listeners, see struct smc_synopt_port */
 };
+
+/*
+ * smc_synopt_hooked() - are all hooks of a namespace there? As long as only some are, they neither ask for SMC nor promise it: the option in
+ * an answer would not be seen. Any context.
+ */
+static inline bool smc_synopt_hooked(const struct smc_synopt_net *so)
+{
+	return smp_load_acquire(&so->hooked); /* pairs with register_hooks() */
+}
 
 /* What hooks and socket tell each other. Part of struct smc_sock. All are single words, without a lock. */
 struct smc_synopt_sock {

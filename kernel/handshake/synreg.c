@@ -25,7 +25,21 @@ struct smc_syntab *smc_synopt_syns(const struct smc_net *sn)
 	return smp_load_acquire(&sn->synopt->syns); /* pairs with register_hooks() */
 }
 
-/* Registers the hooks of a namespace. */
+/* Frees the table of promises of a namespace whose hooks are removed. */
+static void free_syns(struct smc_synopt_net *so)
+{
+	struct smc_syntab *syns = so->syns;
+
+	lockdep_assert_held(&so->lock);
+	/* Wait for packets that are in a hook and use the table; then for other users, which check whether it is there. */
+	synchronize_net();
+	cancel_delayed_work_sync(&so->reap);
+	WRITE_ONCE(so->syns, NULL);
+	synchronize_net();
+	smc_syntab_free(syns);
+}
+
+/* Registers the hooks of a namespace, one after another: those that are there already wait for smc_synopt_net.hooked. */
 static int register_hooks(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
@@ -46,31 +60,21 @@ static int register_hooks(struct smc_net *sn)
 		ops[i].priv = sn;
 	}
 	rc = nf_register_net_hooks(sn->net, ops, ARRAY_SIZE(so->hooks));
-	if (rc) {
-		WRITE_ONCE(so->syns, NULL);
-		synchronize_net();
-		smc_syntab_free(syns);
-		return rc;
-	}
-	so->hooked = true;
-	return 0;
+	if (rc)
+		free_syns(so);
+	else
+		smp_store_release(&so->hooked, true); /* pairs with smc_synopt_hooked() */
+	return rc;
 }
 
 static void unregister_hooks(struct smc_synopt_net *so)
 {
-	struct smc_syntab *syns = so->syns;
-
 	lockdep_assert_held(&so->lock);
 	if (!so->hooked)
 		return;
+	WRITE_ONCE(so->hooked, false);
 	nf_unregister_net_hooks(so->net, so->hooks, ARRAY_SIZE(so->hooks));
-	/* Wait for packets that are in a hook and use the table; then for other users, which check whether it is there. */
-	synchronize_net();
-	cancel_delayed_work_sync(&so->reap);
-	WRITE_ONCE(so->syns, NULL);
-	synchronize_net();
-	smc_syntab_free(syns);
-	so->hooked = false;
+	free_syns(so);
 }
 
 /* Runs again while there are entries. */
@@ -110,7 +114,7 @@ int smc_synopt_get(struct smc_net *sn)
 	struct smc_synopt_net *so = sn->synopt;
 	int rc = 0;
 
-	if (smc_synopt_syns(sn) && atomic_inc_not_zero(&so->users))
+	if (smc_synopt_hooked(so) && atomic_inc_not_zero(&so->users))
 		return 0;
 	mutex_lock(&so->lock);
 	if (smc_registry_present(sn->net))
@@ -150,8 +154,15 @@ static void hooks_on_device(struct smc_net *sn)
 		return;
 	}
 	mutex_lock(&namespaces_lock);
-	list_for_each_entry(so, &namespaces, all)
+	list_for_each_entry(so, &namespaces, all) {
+		/* One that has a socket is set up, so that the reference keeps it. Others must not wait for its hooks. */
+		if (!atomic_read(&so->users) || !maybe_get_net(so->net))
+			continue;
+		mutex_unlock(&namespaces_lock);
 		hook_if_used(smc_net(so->net));
+		mutex_lock(&namespaces_lock);
+		put_net(so->net);
+	}
 	mutex_unlock(&namespaces_lock);
 }
 
