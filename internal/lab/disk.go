@@ -183,11 +183,8 @@ func (h *Host) reboot(ctx context.Context) error {
 	if err := h.down(ctx); err != nil {
 		return err
 	}
-	h.conn.Close()
-	for _, w := range h.lab.Wires {
-		if err := w.unplug(h.index); err != nil {
-			return err
-		}
+	if err := h.unplug(); err != nil {
+		return err
 	}
 	if err := h.boot(ctx); err != nil {
 		return err

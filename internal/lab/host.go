@@ -34,8 +34,37 @@ type Host struct {
 	conn    *proto.Conn
 }
 
+// errEmulatorFault means that the emulator has ended itself because of an error of its own.
+var errEmulatorFault = errors.New("the emulator has failed")
+
 // boot starts the guest and waits until its agent answers and, with a disk, until all services have started.
+//
+// QEMU 10.0, with two processors, may abort in iotlb_to_section() while a kernel configures PCI devices: this was seen once in thousands
+// of boots. Nothing of ours has run in the guest by then, so it is started once more.
 func (h *Host) boot(ctx context.Context) error {
+	err := h.bootOnce(ctx)
+	if !errors.Is(err, errEmulatorFault) {
+		return err
+	}
+	h.lab.options.Progress(fmt.Sprintf("starting guest %s once more: %v", h.Name, err))
+	if err := h.unplug(); err != nil {
+		return err
+	}
+	return h.bootOnce(ctx)
+}
+
+// unplug makes the host ready for another emulator when the last one has ended.
+func (h *Host) unplug() error {
+	h.conn.Close()
+	for _, w := range h.lab.Wires {
+		if err := w.unplug(h.index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Host) bootOnce(ctx context.Context) error {
 	modules := bootModules
 	if disk := h.lab.options.Disk; disk != nil {
 		modules = diskModules
@@ -75,7 +104,7 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	var why string
+	var why error
 	select {
 	case p := <-hello:
 		if p.Kernel != h.Kernel.Release {
@@ -85,14 +114,17 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-h.machine.done:
-		why = "the emulator has ended"
+		why = errors.New("the emulator has ended")
 	case <-h.conn.Done():
-		why = "the agent is gone: " + h.conn.Err().Error()
+		why = fmt.Errorf("the agent is gone: %w", h.conn.Err())
 	case <-timer.C:
-		why = fmt.Sprintf("no sign of life for %s", limit)
+		why = fmt.Errorf("no sign of life for %s", limit)
 	}
 	h.machine.kill() // to collect the rest of its output
-	return fmt.Errorf("guest %s did not start: %s%s", h.Name, why, h.lastWords())
+	if strings.Contains(h.machine.stderr.String(), "Assertion `") {
+		why = errEmulatorFault
+	}
+	return fmt.Errorf("guest %s did not start: %w%s", h.Name, why, h.lastWords())
 }
 
 // Console returns the end of the output of the guest's kernel on its console, also once the guest is off.

@@ -525,6 +525,56 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
+// TestEmulatorFails has QEMU abort by an assertion while guests boot: the first time it is started again, but not for ever.
+func TestEmulatorFails(t *testing.T) {
+	Need(t)
+	q, err := findEmulator(t.Context(), architectures[0], func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		message string
+		faults  int // after which it works
+		starts  int
+		err     string
+	}{
+		"once":          {"x.c:1: f: Assertion `a < b' failed.", 1, 2, ""},
+		"always":        {"x.c:1: f: Assertion `a < b' failed.", 9, 2, "guest a did not start: the emulator has failed"},
+		"another error": {"no such device", 9, 1, "guest a did not start: the emulator has ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			starts := filepath.Join(dir, "starts")
+			script := fmt.Sprintf(`#!/bin/sh
+[ "$1" != --version ] || exec %[1]s --version
+echo >>%[2]s
+[ $(wc -l <%[2]s) -gt %[3]d ] && exec %[1]s %[4]s "$@"
+echo "%[5]s" >&2
+exit 134
+`, q.path, starts, c.faults, strings.Join(q.args, " "), strings.ReplaceAll(c.message, "`", "\\`"))
+			if err := os.WriteFile(filepath.Join(dir, architectures[0].emulator), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			l, err := New(t.Context(), Options{Wires: 2})
+			if err == nil {
+				if _, err := l.Host("a").Shell(t.Context(), "test -d /sys/class/net/eth1"); err != nil {
+					t.Error(err)
+				}
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("error %v, want %q", err, c.err)
+			}
+			if n, err := os.ReadFile(starts); err != nil || len(n) != c.starts {
+				t.Errorf("the emulator was started %d times, not %d: %v", len(n), c.starts, err)
+			}
+		})
+	}
+}
+
 // BenchmarkBoot measures the time until a lab can be used.
 func BenchmarkBoot(b *testing.B) {
 	Need(b)
