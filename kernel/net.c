@@ -184,6 +184,7 @@ int __init smc_net_init(void)
 /* smc_net_exit() - undoes it, at unload, when no socket is left. May sleep. */
 void smc_net_exit(void)
 {
+	smc_peers_device_exit();
 	unregister_pernet_subsys(&ns_ops);
 	destroy_workqueue(smc_lgr_wq);
 	destroy_workqueue(smc_net_wq);

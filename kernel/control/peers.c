@@ -39,7 +39,7 @@ struct entry {
 static atomic_t host_changes;
 
 /* What else is due when there is a device. */
-static void (*on_device)(struct smc_net *sn);
+static int (*on_device)(struct smc_net *sn);
 
 static u32 hash_seed __read_mostly;
 
@@ -250,16 +250,32 @@ void smc_peers_forget(struct smc_net *sn)
 }
 
 /* smc_peers_register() - before there are devices, the handshake says what it has to do when there is one. */
-void smc_peers_register(void (*device)(struct smc_net *sn))
+void smc_peers_register(int (*device)(struct smc_net *sn))
 {
 	on_device = device;
+}
+
+static void peers_device_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(device_work, peers_device_work);
+
+/* Has the handshake do what it has to do. Without memory it tries again later. */
+static void handle_device(struct smc_net *sn)
+{
+	if (on_device(sn))
+		queue_delayed_work(smc_net_wq, &device_work, HZ);
+}
+
+static void peers_device_work(struct work_struct *work)
+{
+	handle_device(NULL);
 }
 
 /**
  * smc_peers_device() - connections may have a device that they had not before
  * @sn: the namespace of the connections; NULL for all
  *
- * Called after the change. When this returns, sockets that have listened without a device answer peers with SMC.
+ * Called after the change. When this returns, sockets that have listened without a device answer peers with SMC; without memory that
+ * takes longer.
  *
  * Context: process, may sleep.
  */
@@ -267,15 +283,8 @@ void smc_peers_device(struct smc_net *sn)
 {
 	might_sleep();
 	smc_peers_forget(sn);
-	on_device(sn);
+	handle_device(sn);
 }
-
-static void peers_device_work(struct work_struct *work)
-{
-	on_device(NULL);
-}
-
-static DECLARE_WORK(device_work, peers_device_work);
 
 /*
  * smc_peers_device_soon() - the same for all namespaces, for callers that may not wait for what users do: sockets that listen answer
@@ -284,7 +293,13 @@ static DECLARE_WORK(device_work, peers_device_work);
 void smc_peers_device_soon(void)
 {
 	smc_peers_forget(NULL);
-	queue_work(smc_net_wq, &device_work);
+	mod_delayed_work(smc_net_wq, &device_work, 0);
+}
+
+/* smc_peers_device_exit() - at unload, when no device and no transport is left: the work uses the list of namespaces. May sleep. */
+void smc_peers_device_exit(void)
+{
+	cancel_delayed_work_sync(&device_work);
 }
 
 /* smc_peers_flush() - forgets the peers of a namespace, and frees them. Any context but hardirq. */

@@ -67,9 +67,10 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
 bool smc_peers_find(const struct smc_net *sn, const struct smc_peers_key *key, struct smc_peers_why *why);
 bool smc_peers_proven(const struct smc_net *sn, const struct smc_peers_key *key);
 void smc_peers_forget(struct smc_net *sn);
-void smc_peers_register(void (*device)(struct smc_net *sn));
+void smc_peers_register(int (*device)(struct smc_net *sn));
 void smc_peers_device(struct smc_net *sn);
 void smc_peers_device_soon(void);
+void smc_peers_device_exit(void);
 void smc_peers_flush(struct smc_net *sn);
 int smc_peers_walk(struct smc_net *sn, struct smc_peers_pos *pos,
 		   int (*fn)(const struct smc_peers_key *key, const struct smc_peers_why *why, unsigned int seconds, void *arg), void *arg);

@@ -255,7 +255,8 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 	u16 port = ntohs(syn->key.self_port);
 	bool done = false;
 
-	if (p && READ_ONCE(p->port) == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p) && admits(p, &syn->key.peer)) {
+	/* While there were no hooks, the SYN that was saved may have been an earlier one. */
+	if (p && smc_synopt_hooked(so) && READ_ONCE(p->port) == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p) && admits(p, &syn->key.peer)) {
 		listener.id = smc_synopt_promise(so, p);
 		done = listener.id && smc_syntab_add(so->syns, syn, synack, &listener);
 		if (listener.id && !done)

@@ -117,12 +117,13 @@ int smc_synopt_get(struct smc_net *sn)
 	if (smc_synopt_hooked(so) && atomic_inc_not_zero(&so->users))
 		return 0;
 	mutex_lock(&so->lock);
+	atomic_inc(&so->users);
+	smp_mb__after_atomic(); /* either this sees a device that comes, or hooks_on_device() sees the user */
 	if (smc_registry_present(sn->net))
 		rc = register_hooks(sn);
-	/* If there is no device yet, hooks_on_device() sees the user, or this has seen the device. */
-	if (!rc)
-		atomic_inc(&so->users);
 	mutex_unlock(&so->lock);
+	if (rc)
+		smc_synopt_put(sn);
 	return rc;
 }
 
@@ -133,37 +134,40 @@ void smc_synopt_put(struct smc_net *sn)
 		mod_delayed_work(smc_net_wq, &sn->synopt->unhook, UNHOOK_DELAY);
 }
 
-/* Registers the hooks of a namespace, if it has got a device and sockets need them. Without memory the next socket does. */
-static void hook_if_used(struct smc_net *sn)
+/* Registers the hooks of a namespace, if it has got a device and sockets need them. Return: 0 or -ENOMEM. */
+static int hook_if_used(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
+	int rc = 0;
 
 	mutex_lock(&so->lock);
 	if (atomic_read(&so->users) && smc_registry_present(sn->net))
-		register_hooks(sn);
+		rc = register_hooks(sn);
 	mutex_unlock(&so->lock);
+	return rc;
 }
 
-/* There may be a device for connections of a namespace, or of all if @sn is NULL. May sleep. */
-static void hooks_on_device(struct smc_net *sn)
+/* There may be a device for connections of a namespace, or of all if @sn is NULL. May sleep. Return: 0 or -ENOMEM. */
+static int hooks_on_device(struct smc_net *sn)
 {
 	struct smc_synopt_net *so;
+	int rc = 0;
 
-	if (sn) {
-		hook_if_used(sn);
-		return;
-	}
+	if (sn)
+		return hook_if_used(sn);
+	smp_mb(); /* pairs with smc_synopt_get() */
 	mutex_lock(&namespaces_lock);
 	list_for_each_entry(so, &namespaces, all) {
 		/* One that has a socket is set up, so that the reference keeps it. Others must not wait for its hooks. */
 		if (!atomic_read(&so->users) || !maybe_get_net(so->net))
 			continue;
 		mutex_unlock(&namespaces_lock);
-		hook_if_used(smc_net(so->net));
+		rc = hook_if_used(smc_net(so->net)) ?: rc;
 		mutex_lock(&namespaces_lock);
 		put_net(so->net);
 	}
 	mutex_unlock(&namespaces_lock);
+	return rc;
 }
 
 /* smc_synopt_net_init() - of a new namespace. May sleep. */
