@@ -403,22 +403,28 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 	struct smc_listener *l = lsmc->listener;
 	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 
-	/* Under the lock: the next thread that claims it in vain finds the child in the table. */
 	spin_lock_bh(&l->lock);
-	if (l->open)
+	if (l->open) {
+		child->parent = lsmc;
+		smc_table_get(lsmc);
+		smc_table_get(child);
+		/* First, so that a thread that claims it in vain finds the child. It takes the child after this has released the lock. */
+		smc_table_add(child);
 		claim = smc_synopt_claim(child->sk, &l->port, false);
+		if (claim == SMC_CLAIM_NONE)
+			smc_table_remove(child);
+	}
 	if (claim == SMC_CLAIM_RESERVED)
 		smc_synopt_unreserve(&l->port);
 	if (claim != SMC_CLAIM_NONE) {
-		child->parent = lsmc;
-		smc_table_get(lsmc);
 		list_add_tail(&child->child, &l->local);
-		/* Before anybody can accept and close it. */
 		smc_policy_count(child, true);
-		smc_table_add(child);
 	}
 	spin_unlock_bh(&l->lock);
-	return claim != SMC_CLAIM_NONE;
+	if (claim == SMC_CLAIM_NONE)
+		return false;
+	smc_table_put(child);
+	return true;
 }
 
 /*
@@ -455,14 +461,12 @@ static bool take_off(struct smc_sock *child)
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 {
 	struct smc_listener *l = lsmc->listener;
-	enum smc_syn_claim claim = SMC_CLAIM_NONE;
-	struct smc_sock *child;
+	struct smc_sock *child = NULL;
+	enum smc_syn_claim claim;
 	int rc = 0;
 
 	spin_lock_bh(&l->lock);
-	child = smc_table_find(sk);
-	if (!child)
-		claim = smc_synopt_claim(sk, &l->port, true);
+	claim = smc_synopt_claim(sk, &l->port, true);
 	if (claim == SMC_CLAIM_LATE && smc_synopt_reserve(&l->port))
 		claim = SMC_CLAIM_RESERVED;
 	if (claim != SMC_CLAIM_NONE)
@@ -470,6 +474,8 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	else if (!l->open)
 		rc = -EINVAL;
 	spin_unlock_bh(&l->lock);
+	if (claim == SMC_CLAIM_NONE)
+		child = smc_table_find(sk);
 	if (!rc && child && !take_off(child))
 		rc = -EBUSY;
 	if (rc) {
