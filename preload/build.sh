@@ -1,22 +1,50 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds libsmc-preload.so.1 into a directory, and the 32-bit one into lib32 below it if the compiler can. Does nothing if
-# they are newer than the sources. Without a C compiler it prints a message and builds no library; smc_run works without.
+# Builds libsmc-preload.so.1 into a directory, and on x86-64 the 32-bit one into lib32 below it if the compiler can. Does nothing
+# if they are newer than the sources. Without a C compiler it prints a message and builds no library; smc_run works without.
+#
+# A second argument names another architecture than that of this machine, as Go does. The compiler then has the name that
+# Debian and Fedora give it, or that of $CC.
 set -eu
 
 out=$1
 src=$(dirname "$0")
 name=libsmc-preload.so.1
-cc=${CC:-cc}
 
-if ! command -v "${cc%% *}" >/dev/null; then
-	echo "preload: no C compiler, so no $name: smc_run --method preload will not work" >&2
-	exit 0
+machine=${2:-}
+case $machine in
+386) machine=i686 ;;
+amd64) machine=x86_64 ;;
+arm64) machine=aarch64 ;;
+ppc64le) machine=powerpc64le ;;
+esac
+if [ -n "$machine" ]; then
+	cc=${CC:-$machine-linux-gnu-gcc}
+else
+	cc=${CC:-cc}
 fi
 
+# fresh DIR: the library there is newer than the sources.
+fresh() {
+	[ -e "$1/$name" ] && [ -z "$(find "$src" -newer "$1/$name" -path "$src/*.[ch]" -o -newer "$1/$name" -path "$src/build.sh")" ]
+}
+
+if ! command -v "${cc%% *}" >/dev/null; then
+	fresh "$out" || echo "preload: no C compiler (${cc%% *}), so no $name: smc_run --method preload will not work" >&2
+	exit 0
+fi
+target=$($cc -dumpmachine)
+case $target in
+"$machine"*) ;;
+*)
+	echo "preload: CC=$cc compiles for $target, not for $2: unset CC, or name a compiler for $2" >&2
+	exit 1
+	;;
+esac
+
 # GCC for arm64 has atomic operations call functions of its own library, and these need one of a C library.
-case $($cc -dumpmachine) in
+case $target in
 aarch64*) inline=-mno-outline-atomics ;;
 *) inline= ;;
 esac
@@ -26,7 +54,7 @@ esac
 build() {
 	dir=$1
 	shift
-	if [ -e "$dir/$name" ] && [ -z "$(find "$src" -newer "$dir/$name" -path "$src/*.[ch]" -o -newer "$dir/$name" -path "$src/build.sh")" ]; then
+	if fresh "$dir"; then
 		return
 	fi
 	mkdir -p "$dir"
@@ -41,7 +69,10 @@ build() {
 build "$out"
 
 # The kernel's headers are enough, but Debian keeps them where a 32-bit compiler does not look.
-[ "$(uname -m)" = x86_64 ] || exit 0
+case $target in
+x86_64*) ;;
+*) exit 0 ;;
+esac
 headers=/usr/include/$($cc -print-multiarch)
 if echo '#include <asm/unistd.h>' | $cc -m32 -isystem "$headers" -nostdlib -shared -x c -o /dev/null - 2>/dev/null; then
 	build "$out/lib32" -m32 -isystem "$headers"
