@@ -96,27 +96,7 @@ func CheckCrossModules(ctx context.Context, arch, series string, progress func(s
 // CrossMake runs make on the Makefile in a directory of this repository, with the compiler for an architecture that builds modules
 // for a kernel series. OUT is a directory for the results.
 func CrossMake(ctx context.Context, arch, series, dir, out string, args []string, progress func(string)) error {
-	return crossRun(ctx, arch, series, out, progress, func(cc string) []string {
-		return append([]string{"make", "-s", "-C", filepath.Join("/source", dir), "OUT=/out", "CC=" + cc}, args...)
-	})
-}
-
-// CrossLibrary builds the library that smc_run preloads, for an architecture, with the compiler that builds modules for a kernel
-// series, into the directory out.
-func CrossLibrary(ctx context.Context, arch, series, out string, progress func(string)) error {
-	return crossRun(ctx, arch, series, out, progress, func(cc string) []string {
-		return []string{"env", "CC=" + cc, "/source/preload/build.sh", "/out"}
-	})
-}
-
-// crossRun runs a command in the build root of a kernel for another architecture. command gets the name of the compiler there. This
-// repository is at /source, and the directory out at /out.
-func crossRun(ctx context.Context, arch, series, out string, progress func(string), command func(cc string) []string) error {
 	k, r, err := provisionCross(ctx, arch, series, progress)
-	if err != nil {
-		return err
-	}
-	root, err := repository()
 	if err != nil {
 		return err
 	}
@@ -124,7 +104,17 @@ func crossRun(ctx context.Context, arch, series, out string, progress func(strin
 	if err != nil || len(compilers) == 0 {
 		return fmt.Errorf("no compiler for %s in the build root of kernel %s: %w", arch, k.Release, err)
 	}
-	said, err := r.chroot(ctx, []bind{{root, "/source"}, {out, "/out"}}, command(filepath.Base(compilers[0]))...)
+	command := []string{"make", "-s", "-C", filepath.Join("/source", dir), "OUT=/out", "CC=" + filepath.Base(compilers[0])}
+	return r.compile(ctx, out, append(command, args...)...)
+}
+
+// compile runs a command in a build root. This repository is at /source, and the directory out at /out.
+func (r *buildRoot) compile(ctx context.Context, out string, command ...string) error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	said, err := r.chroot(ctx, []bind{{root, "/source"}, {out, "/out"}}, command...)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(said))
 	}

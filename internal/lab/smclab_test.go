@@ -49,6 +49,8 @@ func TestSmclabUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"run"}, 2, "requires at least 1 arg"},
+		{[]string{"library"}, 2, "accepts 1 arg"},
+		{[]string{"library", "--arch", "arm64-16k", "/dir"}, 2, `--arch "arm64-16k": choose one of s390x, arm64`},
 		{[]string{"run", "--kernel", "5.4", "--", "true"}, 2, strings.Join(Series(), ", ")},
 		{[]string{"run", "--module", "theirs", "--", "true"}, 2, "stock, ours or none"},
 		{[]string{"run", "--host", "c", "--hosts", "2", "--", "true"}, 2, `--host "c"`},

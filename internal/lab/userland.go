@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 )
 
-// userlandSuite is the Debian suite of the programs that guests of another architecture than this machine's run.
+// userlandSuite is the Debian suite of the programs that guests of another architecture than this machine's run, and of the compiler
+// for libraries of such an architecture.
 const userlandSuite = "bookworm"
 
 // userlandPackages are those programs: what scripts of tests need.
@@ -19,42 +20,62 @@ var userlandPackages = []string{
 	"bash", "busybox-static", "coreutils", "dash", "findutils", "grep", "iproute2", "kmod", "mawk", "procps", "sed", "util-linux", "mount",
 }
 
-// userland returns a directory with programs for an architecture. It is not a complete system: the packages are unpacked, and
-// none of their scripts has run. The cache gets it first if it has none.
+// userland returns a directory with programs for an architecture.
 func userland(ctx context.Context, a *architecture, progress func(string)) (string, error) {
+	p := packageTree{parent: "userland/" + a.debian, apt: userlandSuite + "-" + a.debian, arch: a.debian, packages: userlandPackages}
+	dir, err := p.obtain(ctx, progress)
+	if err != nil {
+		return "", fmt.Errorf("programs for %s: %w", a.debian, err)
+	}
+	return dir, nil
+}
+
+// packageTree is a directory of the cache with packages of userlandSuite. It is not a complete system: the packages are unpacked, and
+// none of their scripts has run.
+type packageTree struct {
+	parent   string // a directory of the cache, for this tree alone
+	apt      string // the name of the private apt root
+	arch     string // the architecture of the programs
+	packages []string
+}
+
+// dir returns the path of the tree in the cache. If there is such a directory, it is complete.
+func (p *packageTree) dir(cache string) string {
+	return filepath.Join(cache, p.parent, recipe(p.packages))
+}
+
+// obtain returns the path of the tree. The cache gets it first if it has none.
+func (p *packageTree) obtain(ctx context.Context, progress func(string)) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "userland", a.debian)
-	final := filepath.Join(dir, recipe(userlandPackages))
+	final := p.dir(cache)
+	parent := filepath.Dir(final)
 	have := func() (*string, error) {
 		_, err := os.Stat(final)
 		return &final, err
 	}
-	_, err = obtainBy(ctx, dir, have, false, progress, func() error {
-		src, err := newArchive(filepath.Join(cache, "apt", userlandSuite+"-"+a.debian), userlandSuite, a.debian, "")
+	_, err = obtainBy(ctx, parent, have, false, progress, func() error {
+		src, err := newArchive(filepath.Join(cache, "apt", p.apt), userlandSuite, p.arch, "")
 		if err != nil {
 			return err
 		}
-		progress("reading the package lists of Debian " + userlandSuite + " for " + a.debian)
+		progress("reading the package lists of Debian " + userlandSuite + " for " + p.arch)
 		if err := src.update(ctx); err != nil {
 			return err
 		}
-		if err := makeUserland(ctx, src, final, progress); err != nil {
+		if err := p.unpack(ctx, src, final, progress); err != nil {
 			return err
 		}
-		return pruneRoots(dir, filepath.Base(final))
+		return pruneRoots(parent, filepath.Base(final))
 	})
-	if err != nil {
-		return "", fmt.Errorf("programs for %s: %w", a.debian, err)
-	}
-	return final, nil
+	return final, err
 }
 
-// makeUserland makes the directory final from packages. A directory of this name is complete.
-func makeUserland(ctx context.Context, src packageSource, final string, progress func(string)) error {
-	packages, err := src.closure(ctx, nil, userlandPackages...)
+// unpack makes the directory final from the packages and those that they depend on.
+func (p *packageTree) unpack(ctx context.Context, src packageSource, final string, progress func(string)) error {
+	packages, err := src.closure(ctx, nil, p.packages...)
 	if err != nil {
 		return err
 	}

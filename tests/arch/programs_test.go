@@ -30,7 +30,7 @@ func units(t *testing.T, lt *lab.Test) {
 // programs has smc_run give AF_SMC sockets to programs that were built for the architecture of host a.
 func programs(t *testing.T, lt *lab.Test, a side) {
 	out := t.TempDir()
-	if err := lab.CrossLibrary(t.Context(), a.arch, a.kernel, out, func(s string) { t.Log(s) }); err != nil {
+	if err := lab.CrossLibrary(t.Context(), a.arch, out, func(s string) { t.Log(s) }); err != nil {
 		t.Fatal(err)
 	}
 	library, err := os.ReadFile(filepath.Join(out, "libsmc-preload.so.1"))

@@ -77,7 +77,7 @@ Exit status:
 		Args: cobra.NoArgs,
 		RunE: cli.Usage,
 	}
-	root.AddCommand(newUp(env), newShell(env), newRun(env), newKernels(env), newModules(env))
+	root.AddCommand(newUp(env), newShell(env), newRun(env), newKernels(env), newModules(env), newLibrary(env))
 	return root
 }
 
