@@ -379,8 +379,9 @@ func checkFields(t *testing.T, all map[string]pkg, v string) {
 		"ism deb":     {"Version": v, "Depends": "smckit (>= " + v + ")", "Conflicts": "", "Replaces": "", "Provides": ""},
 		"ism rpm":     {"requires": "/bin/sh, smckit >= " + v, "conflicts": "", "provides": "smckit-ism = " + v},
 		"dkms deb": {
-			"Version": v, "Depends": "dkms", "Recommends": "linux-headers-amd64 | linux-headers-generic | linux-headers",
-			"Conflicts": "",
+			"Version": v, "Depends": "dkms",
+			"Recommends": "linux-headers-amd64 | linux-headers-arm64 | linux-headers-s390x | linux-headers-generic | linux-headers",
+			"Conflicts":  "",
 		},
 		"dkms rpm": {"requires": "/bin/sh, dkms", "recommends": "kernel-devel", "provides": "smckit-dkms = " + v},
 	} {
