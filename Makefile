@@ -30,18 +30,22 @@ help: ## list the targets
 deps: # install the Debian packages that the lab needs, and print them
 	@tests/deps.sh
 
+# The architecture to build for, as Go names it. What is built for another one than this machine's has a directory of its own.
+GOARCH ?= $(shell go env GOARCH)
+FOREIGN = $(filter-out $(shell go env GOHOSTARCH),$(GOARCH))
+BIN    ?= bin$(addprefix /,$(FOREIGN))
+
 # On amd64, smc_run, and smckit with it, has an entry point of its own that sees which signals are ignored: internal/sigstart.
-RUNFLAGS  = $(if $(filter linux-amd64,$(shell go env GOOS)-$(shell go env GOARCH)),-E _smckit_rt0)
-BIN      ?= bin
+RUNFLAGS  = $(if $(filter linux-amd64,$(shell go env GOOS)-$(GOARCH)),-E _smckit_rt0)
 
 .PHONY: build
-build: ## build the commands and smc_run's library into bin/
+build: ## build the commands and smc_run's library into bin/ (GOARCH=arm64)
 	@mkdir -p '$(BIN)'
 	@for c in $(COMMANDS); do [ ! -h '$(BIN)'/$$c ] || rm '$(BIN)'/$$c; done
 	go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -ldflags './cmd/smc_run=$(LDFLAGS) $(RUNFLAGS)' \
 		-ldflags './cmd/smckit=$(LDFLAGS) $(RUNFLAGS)' -o '$(BIN)/' $(addprefix ./cmd/,$(COMMANDS))
 	@$(if $(filter smckit,$(COMMANDS)),for c in $(LINKS); do ln -sf smckit '$(BIN)'/$$c || exit; done)
-	@preload/build.sh '$(BIN)'
+	@preload/build.sh '$(BIN)' $(FOREIGN)
 
 # internal/lab has the list of kernels. The name of the debug kernel is that of the newest with -debug behind it.
 DEBUG  = $(shell go run ./cmd/smclab kernels --names | tail -n 1)
@@ -131,12 +135,12 @@ fmt: ## format the Go files
 .PHONY: man
 man: ## make the manual pages, in build/man
 	@rm -rf build/man
-	go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
+	GOARCH= go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
 
 .PHONY: completions
 completions: ## make completions for bash, zsh and fish, in build/completions
 	@rm -rf build/completions
-	go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
+	GOARCH= go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
 
 # BENCH selects benchmarks, BENCHFLAGS are for those in guests: make bench BENCH=SMCD BENCHFLAGS=-allow-fallback
 .PHONY: bench
@@ -147,9 +151,9 @@ bench: deps build modules ## measure start-up, memory and speed, as ratios withi
 .PHONY: install
 install: build man completions ## install commands, manual pages and completions below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 bin/smckit $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 '$(BIN)'/smckit $(DESTDIR)$(PREFIX)/bin/
 	for c in $(LINKS); do ln -sf smckit $(DESTDIR)$(PREFIX)/bin/$$c || exit; done
-	preload/install.sh bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(LIB32DIR)
+	preload/install.sh '$(BIN)' $(DESTDIR)$(LIBDIR) $(DESTDIR)$(LIB32DIR)
 	man/install.sh build $(DESTDIR)$(PREFIX)
 	packaging/install.sh '$(DESTDIR)' '$(PREFIX)'
 
@@ -193,18 +197,25 @@ clean: ## remove everything that was built here (the kernel cache stays)
 # 0.2.0~rc1+3.g1234567.
 PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
 DIST ?= dist
+# The architectures that packages-all and release-all build for.
+ARCHS ?= amd64 arm64 s390x
 
-.PHONY: packages
-packages: build man completions ## build packages, .deb and .rpm, in dist/
-	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)'
+.PHONY: packages packages-all
+packages packages-all: man completions
+packages: ## build packages, .deb and .rpm, in dist/ (GOARCH=arm64)
+	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)' $(GOARCH)
+packages-all: ## build packages for all architectures (ARCHS="amd64 arm64 s390x")
+	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)' $(ARCHS)
 
 .PHONY: package-version
 package-version: # print the version of packages
 	@echo '$(PACKAGE_VERSION)'
 
-.PHONY: release
+.PHONY: release release-all
 release: packages ## build a release in dist/: packages, sources, the commands, a bill of materials, checksums
-	packaging/release.sh '$(PACKAGE_VERSION)' '$(DIST)'
+	packaging/release.sh '$(PACKAGE_VERSION)' '$(DIST)' $(GOARCH)
+release-all: packages-all ## build a release for all architectures
+	packaging/release.sh '$(PACKAGE_VERSION)' '$(DIST)' $(ARCHS)
 
 .PHONY: reproducible
 reproducible: ## build the release of the last commit twice, and compare

@@ -69,7 +69,7 @@ func TestRelease(t *testing.T) {
 	for _, pattern := range []string{"README.md", "Apache-2.0.txt", "lib/libsmc-preload.so.1", "share/man/man8/smcr.8", "share/zsh/site-functions/_smcr"} {
 		glob(t, tree, pattern)
 	}
-	checkBill(t, filepath.Join(dist, name+".cdx.json"), tree)
+	checkBill(t, filepath.Join(dist, name+"-linux-"+runtime.GOARCH+".cdx.json"), tree)
 }
 
 // bill has the checked fields of a bill of materials.
