@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"os/user"
 	"strconv"
 	"strings"
@@ -133,7 +132,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.Var(newList(&o.filter.local, "list", parseEndpoint), "local", "list sockets with the local `ADDRESS[/LENGTH][:PORT]` only")
 	f.Var(newList(&o.filter.peer, "list", parseEndpoint), "peer", "list sockets with the peer `ADDRESS[/LENGTH][:PORT]` only")
 	f.Var(newList(&o.filter.uids, "list", uidParser(o.deps.lookupUser)), "uid", "list sockets of `USER` only, an ID or a name")
-	f.Var((*secondsValue)(&o.watch), "watch", "list again every `SECONDS`, until interrupted")
+	cli.AddSecondsFlag(f, &o.watch, "watch", "list again every `SECONDS`, until interrupted")
 	cli.AddJSONFlag(f, o.env, &o.json, "print one JSON document")
 
 	// Registering fails only for an option that does not exist.
@@ -170,30 +169,3 @@ func (o *options) check() error {
 	}
 	return nil
 }
-
-// secondsValue is a pflag.Value for a duration that is typed as a number of seconds.
-type secondsValue time.Duration
-
-// The limits of secondsValue. With shorter periods than the lower one, listing would take longer than waiting.
-const (
-	minSeconds = 0.1
-	maxSeconds = 24 * 60 * 60
-)
-
-func (v *secondsValue) Set(text string) error {
-	s, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(s) || s < minSeconds || s > maxSeconds {
-		return fmt.Errorf("%q is not a number of seconds from %v to %v", text, minSeconds, maxSeconds)
-	}
-	*v = secondsValue(s * float64(time.Second))
-	return nil
-}
-
-func (v *secondsValue) String() string {
-	if *v == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(time.Duration(*v).Seconds(), 'f', -1, 64)
-}
-
-func (v *secondsValue) Type() string { return "seconds" }

@@ -62,11 +62,11 @@ func TestUsage(t *testing.T) {
 		"--uid bob":                  `"bob" is neither a user ID nor the name of a user of this host`,
 		"--uid 4294967296":           `"4294967296" is neither`,
 		"--uid -1":                   `"-1" is neither`,
-		"--watch 0":                  `"0" is not a number of seconds from 0.1 to 86400`,
-		"--watch -5":                 `"-5" is not a number of seconds`,
-		"--watch NaN":                `"NaN" is not a number of seconds`,
-		"--watch 1e9":                `"1e9" is not a number of seconds`,
-		"--watch 2s":                 `"2s" is not a number of seconds`,
+		"--watch 0":                  `give the seconds between two rounds, 0.1 to 86400`,
+		"--watch -5":                 `give the seconds between two rounds, 0.1 to 86400`,
+		"--watch NaN":                `give the seconds between two rounds, 0.1 to 86400`,
+		"--watch 1e9":                `give the seconds between two rounds, 0.1 to 86400`,
+		"--watch 2s":                 `give the seconds between two rounds, 0.1 to 86400`,
 		"-N ns1 -DR":                 "--smcd together with --smcr is not supported",
 	} {
 		t.Run(args, func(t *testing.T) {
