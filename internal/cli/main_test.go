@@ -68,7 +68,7 @@ func olderTool() Tool {
 	return Tool{
 		Name: "older",
 		New: func(env *Env) *cobra.Command {
-			root := &cobra.Command{Use: "older [OPTION]..."}
+			root := &cobra.Command{Use: "older [OPTION]...", Aliases: []string{"elder"}}
 			list := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error {
 				_, err := io.WriteString(env.Out, "listed\n")
 				return err
@@ -142,6 +142,7 @@ func TestRun(t *testing.T) {
 		{"its rewriting, after an option", "--much 1 twin l", nil, ExitUsage, "", "tool twin: unknown flag: --much; see 'tool twin list --help'\n"},
 		{"its version", "twin --version", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
 		{"its old name", "older", nil, ExitUsage, "", `tool: unknown command "older" for "tool" (did you mean "twin"?); see 'tool --help'` + "\n"},
+		{"its alias", "elder", nil, ExitUsage, "", `tool: unknown command "elder" for "tool"; see 'tool --help'` + "\n"},
 		{
 			"hints", "list", errors.New("'older list' and 'older' do, 'olderly' and older do not: 'older x"), ExitFailure, "listed\n",
 			"tool: 'tool twin list' and 'tool twin' do, 'olderly' and older do not: 'tool twin x\n",

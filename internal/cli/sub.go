@@ -32,6 +32,8 @@ func (s Sub) tree(env *Env) *cobra.Command {
 	if name != s.Name {
 		cmd.SuggestFor = append(cmd.SuggestFor, name)
 	}
+	// They are other names of a command of the tool's program.
+	cmd.Aliases = nil
 	cmd.Short = s.Short
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
