@@ -4,11 +4,14 @@ package cli
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/smckit/smckit/internal/catalogue"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -62,6 +65,18 @@ func System() *Env {
 
 // Name returns the name of the running tool as the user has called it, such as "smc_run" or "smckit run", for messages.
 func (e *Env) Name() string { return e.called }
+
+// Note prints a line on standard error, behind the name of the tool: a remark, which does not change the exit status, or an error. Where
+// the line quotes a command, that has the name by which the user has called it.
+func (e *Env) Note(format string, args ...any) {
+	fmt.Fprintf(e.Err, "%s: %s\n", e.called, e.hints.error(OneLine(fmt.Sprintf(format, args...))))
+}
+
+// Operation returns what a message calls the operation that word asks of cmd. A message begins with the name of the tool: Operation has
+// only the words after that, "link delete" for a user of 'smcr link delete', and "delete" for one of 'smckit links delete'.
+func (e *Env) Operation(cmd *cobra.Command, word string) string {
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), e.called) + " " + word)
+}
 
 // Width returns the number of columns that output may use: $COLUMNS if it is a positive number, else 80.
 func (e *Env) Width() int {

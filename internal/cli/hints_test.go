@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
 )
 
 // TestHint checks where remedies name commands as the user of a suite knows them.
@@ -46,5 +48,26 @@ func TestReason(t *testing.T) {
 	want.Remedy = "raise the ceiling (suite rules memory), lower net.smc.rmem and net.smc.wmem, or accept TCP"
 	if got := env.Reason(limit); got != want {
 		t.Errorf("%+v, not %+v", got, want)
+	}
+}
+
+// TestNote checks that a remark is one line, in which commands have the names that the user knows.
+func TestNote(t *testing.T) {
+	var stderr bytes.Buffer
+	env := &Env{Err: &stderr, called: "suite twin", hints: Tool{Name: "suite", Subs: []Sub{{Name: "twin", Tool: Tool{Name: "old"}}}}.hints()}
+	env.Note("warning: %s\nhas\x1b gone, %q: 'old -a' lists old", "eth0", "old")
+	if got, want := stderr.String(), "suite twin: warning: eth0 has\\x1b gone, \"old\": 'suite twin -a' lists old\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+// TestOperation checks that a message has the words of a command line that its beginning lacks.
+func TestOperation(t *testing.T) {
+	root, object := &cobra.Command{Use: "suite"}, &cobra.Command{Use: "twin"}
+	root.AddCommand(object)
+	for called, want := range map[string]string{"suite": "twin delete", "suite twin": "delete"} {
+		if got := (&Env{called: called}).Operation(object, "delete"); got != want {
+			t.Errorf("%s: %q, not %q", called, got, want)
+		}
 	}
 }

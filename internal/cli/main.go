@@ -136,7 +136,7 @@ func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 func Tree(t Tool, env *Env) *cobra.Command {
 	root := t.New(env)
 	for _, s := range t.Subs {
-		root.AddCommand(s.tree(env))
+		root.AddCommand(s.tree(t.Name, env))
 	}
 	prepare(root, t, env)
 	return root
@@ -175,9 +175,9 @@ func report(ctx context.Context, env *Env, path string, err error) int {
 	case errors.Is(err, context.Canceled):
 		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))
 	case status == ExitUsage:
-		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", env.Name(), env.hints.error(OneLine(err.Error())), path)
+		env.Note("%v; see '%s --help'", err, path)
 	default:
-		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), env.hints.error(OneLine(err.Error())))
+		env.Note("%v", err)
 	}
 	return status
 }

@@ -22,17 +22,20 @@ type Sub struct {
 // PageAnnotation is the annotation of a command whose manual page has another name than the command: that of the tool that it is.
 const PageAnnotation = "smckit_page"
 
-// tree returns the command tree of the tool, under its name as a command.
-func (s Sub) tree(env *Env) *cobra.Command {
+// tree returns the command tree of the tool, under its name as a command of program.
+func (s Sub) tree(program string, env *Env) *cobra.Command {
 	env.confirm.sub = true
 	cmd := s.Tool.New(env)
 	env.confirm.sub = false
 	name, operands, _ := strings.Cut(cmd.Use, " ")
-	cmd.Use = strings.TrimSpace(s.Name + " " + strings.ReplaceAll(operands, "| "+name+" ", "| "+s.Name+" "))
+	operands = strings.ReplaceAll(operands, "| "+name+" ", "| "+s.Name+" ")
+	// Lines of a usage other than the first begin with the name of the program.
+	operands = strings.ReplaceAll(operands, "\n  "+name+" ", "\n  "+program+" "+s.Name+" ")
+	cmd.Use = strings.TrimSpace(s.Name + " " + operands)
 	if name != s.Name {
 		cmd.SuggestFor = append(cmd.SuggestFor, name)
 	}
-	// They are other names of a command of the tool's program.
+	// Other names of the command belong to the tool's own program.
 	cmd.Aliases = nil
 	cmd.Short = s.Short
 	if cmd.Annotations == nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/golden"
+	"github.com/spf13/cobra"
 )
 
 // Host is what is special about the host of a command line.
@@ -54,6 +55,14 @@ type Command struct {
 	Dir string
 }
 
+// Suite returns smckit with one command, for lines that begin with both.
+func Suite(sub string, tool cli.Tool) cli.Tool {
+	return cli.Tool{
+		Name: "smckit", New: func(*cli.Env) *cobra.Command { return &cobra.Command{Use: "smckit"} },
+		Subs: []cli.Sub{{Name: sub, Tool: tool}},
+	}
+}
+
 // Run runs the lines in a file and compares what comes of them. It fails if the file has fewer than least. command returns the command of
 // a name for one line. The flag -update of the test rewrites the file.
 func Run(t *testing.T, file string, least int, command func(t *testing.T, name string, h Host) Command) {
@@ -75,6 +84,25 @@ func Run(t *testing.T, file string, least int, command func(t *testing.T, name s
 		t.Errorf("%s: %d command lines are fewer than %d", file, rows, least)
 	}
 	golden.Check(t, file, got.String())
+}
+
+// Lines returns the words of the command lines in a file, without those for special hosts.
+func Lines(t *testing.T, file string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][]string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		if host, words := split(t, line); host == Usual {
+			all = append(all, words)
+		}
+	}
+	return all
 }
 
 // fail runs a command line, and returns its status with its line on standard error.

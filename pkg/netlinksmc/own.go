@@ -52,7 +52,7 @@ func (c *Client) DeleteLink(ctx context.Context, group uint32, link uint8) error
 			ErrLinkNotFound,
 			"'smcr -d link' lists links; one of a shared group can be deleted in the network namespace of the RDMA device",
 		},
-		syscall.EBUSY: {ErrOnlyLink, fmt.Sprintf("to end the whole group: smcr linkgroup delete %08x", group)},
+		syscall.EBUSY: {ErrOnlyLink, fmt.Sprintf("'smcr linkgroup delete %08x' ends the whole group", group)},
 	})
 }
 

@@ -128,7 +128,7 @@ func TestDeleteLinkErrors(t *testing.T) {
 			ErrLinkNotFound, "link not found: 'smcr -d link' lists links; one of a shared group can be deleted in the network namespace " +
 				"of the RDMA device",
 		},
-		syscall.EBUSY: {ErrOnlyLink, "the only usable link of its group: to end the whole group: smcr linkgroup delete 00001200"},
+		syscall.EBUSY: {ErrOnlyLink, "the only usable link of its group: 'smcr linkgroup delete 00001200' ends the whole group"},
 		syscall.EPERM: {
 			os.ErrPermission, "permission denied: run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network " +
 				"namespace",

@@ -148,7 +148,7 @@ func (o *options) serve(ctx context.Context) error {
 	}
 	defer s.Close()
 	if !afSMC {
-		fmt.Fprintf(o.env.Err, "%[1]s: warning: this host has no AF_SMC, so the server listens on TCP: run '%[1]s' to see what is missing\n", o.env.Name())
+		o.env.Note("warning: this host has no AF_SMC, so the server listens on TCP: run '%s' to see what is missing", o.env.Name())
 	}
 	if err := o.started(port, afSMC); err != nil {
 		return err

@@ -7,7 +7,6 @@ package smcconf
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -147,7 +146,7 @@ func dirCommand(cmd *cobra.Command, run func(ctx context.Context, dir string) er
 // printWarnings prints the items that were left out, which is no failure. With --json they are in the document.
 func (c *command) printWarnings(warnings []string) {
 	for _, w := range warnings {
-		fmt.Fprintf(c.env.Err, "%s: warning: %s\n", c.env.Name(), w)
+		c.env.Note("warning: %s", w)
 	}
 }
 

@@ -36,7 +36,7 @@ func (o *options) collect(ctx context.Context, to sink) error {
 		if r.err != nil {
 			line := m.mask(fmt.Sprintf("%s: %s", name, cli.OneLine(r.err.Error())))
 			missing.WriteString(line + "\n")
-			fmt.Fprintf(o.env.Err, "%s: not collected: %s\n", o.env.Name(), line)
+			o.env.Note("not collected: %s", line)
 		}
 		if r.text != "" {
 			if err := to.add(name, m.mask(r.text)); err != nil {
@@ -58,7 +58,7 @@ func (o *options) hostNames(ctx context.Context) []string {
 		return strings.Join(o.deps.names(ctx), "\n"), nil
 	}})
 	if r.err != nil {
-		fmt.Fprintf(o.env.Err, "%s: names of hosts are not masked: %s\n", o.env.Name(), cli.OneLine(r.err.Error()))
+		o.env.Note("names of hosts are not masked: %v", r.err)
 		return nil
 	}
 	return strings.Split(r.text, "\n")

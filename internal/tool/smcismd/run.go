@@ -86,7 +86,7 @@ func (c *command) logger() func(line string) {
 	return func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(c.env.Err, "%s: %s\n", c.env.Name(), cli.OneLine(line))
+		c.env.Note("%s", line)
 	}
 }
 

@@ -199,7 +199,7 @@ func TestCommandLines(t *testing.T) {
 		{"pnet -N blue shw", 1, "smckit pnet: entered blue"},
 		{"pnet add", 2, "smckit pnet: the PNET ID is missing: add|del <PNET ID> eth|ib <device> [<port>]; see 'smckit pnet add --help'"},
 		{"eid ad", 2, "smckit eid: add: the EID is missing; see 'smckit eid --help'"},
-		{"links delete 100", 2, "smckit links: link delete: the LINK-ID is missing; see 'smckit links --help'"},
+		{"links delete 100", 2, "smckit links: delete: the LINK-ID is missing; see 'smckit links --help'"},
 		{"links -dd foo", 2, `smckit links: "foo" is not an LG-ID: give up to 8 hexadecimal digits as 'smckit groups' shows them; see 'smckit links --help'`},
 		{"groups delete 100", 2, "smckit groups: delete: say of which technology the link group is: -R or -D; see 'smckit groups --help'"},
 		{"groups -RD", 2, "smckit groups: -R and -D exclude each other: without both you see SMC-R and SMC-D; see 'smckit groups --help'"},

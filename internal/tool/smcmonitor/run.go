@@ -179,5 +179,5 @@ func untraceable(err error) string {
 }
 
 func (m *monitor) note(format string, args ...any) {
-	fmt.Fprintf(m.env.Err, "%s: note: %s\n", m.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
+	m.env.Note("note: "+format, args...)
 }

@@ -3,7 +3,6 @@
 package smcpnet
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -33,7 +32,7 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 	}
 	text := strings.Join(unknown, ", ")
 	if ch.future {
-		fmt.Fprintf(c.env.Err, "%s: warning: %s; the entry has no effect until it appears\n", c.env.Name(), cli.Printable(text))
+		c.env.Note("warning: %s; the entry has no effect until it appears", text)
 		return nil
 	}
 	return remedy.Errorf("use --force to add it for later", "%s;", text)

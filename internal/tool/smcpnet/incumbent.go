@@ -115,7 +115,7 @@ func (o *incumbent) warnIgnored(verb string) {
 	} {
 		used := verb == "add" && (option.name != "ibport" || o.given("ibdevice"))
 		if o.given(option.name) && !used {
-			fmt.Fprintf(o.env.Err, "%s: %s %s ignored\n", o.env.Name(), option.word, cli.Printable(option.value))
+			o.env.Note("%s %s ignored", option.word, option.value)
 		}
 	}
 }

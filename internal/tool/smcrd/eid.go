@@ -104,7 +104,7 @@ func newUEID(o *options) *cobra.Command {
 			if wantsHelp(args) {
 				return cmd.Help()
 			}
-			command, eid, err := parseUEID(cmd.Name(), args)
+			command, eid, err := o.parseUEID(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -115,8 +115,8 @@ func newUEID(o *options) *cobra.Command {
 	return cmd
 }
 
-// parseUEID parses the operands of the object ueid, whose name is object: smckit calls it otherwise, and begins its messages with that.
-func parseUEID(object string, args []string) (command, eid string, err error) {
+// parseUEID parses the operands of the object ueid, which is cmd.
+func (o *options) parseUEID(cmd *cobra.Command, args []string) (command, eid string, err error) {
 	if len(args) == 0 {
 		return "show", "", nil
 	}
@@ -131,10 +131,7 @@ func parseUEID(object string, args []string) (command, eid string, err error) {
 	operands := args[1:]
 	if word == "add" || word == "del" {
 		if len(operands) == 0 {
-			if object == "ueid" {
-				word = object + " " + word
-			}
-			return "", "", cli.Usagef("%s: the EID is missing", word)
+			return "", "", cli.Usagef("%s: the EID is missing", o.env.Operation(cmd, word))
 		}
 		if err := netlinksmc.CheckEID(operands[0]); err != nil {
 			return "", "", &cli.UsageError{Err: err}
@@ -164,7 +161,7 @@ func (o *options) runUEID(ctx context.Context, c client, command, eid string) er
 	case "del":
 		err := c.RemoveUEID(ctx, eid)
 		if errors.Is(err, netlinksmc.ErrSEIDActivated) {
-			o.note("the last user EID was removed: the kernel has enabled the system EID")
+			o.env.Note("the last user EID was removed: the kernel has enabled the system EID")
 			err = nil
 		}
 		if err != nil {

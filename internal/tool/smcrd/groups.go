@@ -92,23 +92,23 @@ func newGroups(env *cli.Env, d deps) *cobra.Command {
 		asD := *g.r
 		asD.tech = techD
 		g.d = &asD
-		return g.run(cmd.Context(), args)
+		return g.run(cmd, args)
 	}
 	return cmd
 }
 
-func (g *groups) run(ctx context.Context, args []string) error {
+func (g *groups) run(cmd *cobra.Command, args []string) error {
 	if g.onlyR && g.onlyD {
 		return cli.Usagef("-R and -D exclude each other: without both you see SMC-R and SMC-D")
 	}
 	if len(args) > 0 && args[0] == "delete" {
 		switch {
 		case g.onlyR:
-			return g.r.deleteLinkGroup(ctx, args[1:])
+			return g.r.deleteLinkGroup(cmd, args[1:])
 		case g.onlyD:
-			return g.d.deleteLinkGroup(ctx, args[1:])
+			return g.d.deleteLinkGroup(cmd, args[1:])
 		}
-		return cli.Usagef("delete: say of which technology the link group is: -R or -D")
+		return cli.Usagef("%s: say of which technology the link group is: -R or -D", g.r.env.Operation(cmd, "delete"))
 	}
 	qr, errR := parseLinkGroup(techR, lgQuery{}, args)
 	qd, errD := parseLinkGroup(techD, lgQuery{}, args)
@@ -120,7 +120,7 @@ func (g *groups) run(ctx context.Context, args []string) error {
 	}
 	// Only SMC-R has what the words select.
 	withD := !g.onlyR && errD == nil
-	return g.r.show(ctx, func(ctx context.Context, c client) error { return g.list(ctx, c, qr, qd, withD) })
+	return g.r.show(cmd.Context(), func(ctx context.Context, c client) error { return g.list(ctx, c, qr, qd, withD) })
 }
 
 // list lists the link groups once.

@@ -47,8 +47,8 @@ func newLink(o *options) *cobra.Command {
 }
 
 // deleteLink deletes the link that the words after "delete" name.
-func (o *options) deleteLink(ctx context.Context, args []string) error {
-	if err := o.checkDelete("link", args, "LG-ID", "LINK-ID"); err != nil {
+func (o *options) deleteLink(cmd *cobra.Command, args []string) error {
+	if err := o.checkDelete(cmd, args, "LG-ID", "LINK-ID"); err != nil {
 		return err
 	}
 	group, err := parseLGID(args[0])
@@ -59,6 +59,7 @@ func (o *options) deleteLink(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	ctx := cmd.Context()
 	err = o.withClient(ctx, func(c client) error {
 		if err := o.env.Confirm(ctx, "delete link %02x of link group %08x, so that its connections continue over the other one", link, group&lgMask); err != nil {
 			return err

@@ -84,7 +84,7 @@ func newLinkGroup(o *options) *cobra.Command {
 // linkGroupCommand completes a command that lists the objects that def selects, and runs del with the words after "delete".
 // "delete" cannot be abbreviated, so that a typing mistake does not end connections.
 func linkGroupCommand(
-	o *options, def lgQuery, del func(ctx context.Context, args []string) error, cmd *cobra.Command,
+	o *options, def lgQuery, del func(cmd *cobra.Command, args []string) error, cmd *cobra.Command,
 ) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = o.completeLinkGroup
@@ -93,7 +93,7 @@ func linkGroupCommand(
 			return cmd.Help()
 		}
 		if len(args) > 0 && args[0] == "delete" {
-			return del(cmd.Context(), args[1:])
+			return del(cmd, args[1:])
 		}
 		q, err := parseLinkGroup(o.tech, def, args)
 		if err != nil {
@@ -112,14 +112,15 @@ func linkGroupCommand(
 }
 
 // deleteLinkGroup ends the link group that the words after "delete" name.
-func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
-	if err := o.checkDelete("linkgroup", args, "LG-ID"); err != nil {
+func (o *options) deleteLinkGroup(cmd *cobra.Command, args []string) error {
+	if err := o.checkDelete(cmd, args, "LG-ID"); err != nil {
 		return err
 	}
 	id, err := parseLGID(args[0])
 	if err != nil {
 		return err
 	}
+	ctx := cmd.Context()
 	err = o.withClient(ctx, func(c client) error {
 		if o.env.Asks() {
 			if err := o.env.Confirm(ctx, "end link group %08x%s", id, o.connections(ctx, c, id)); err != nil {
@@ -163,15 +164,15 @@ func (o *options) connections(ctx context.Context, c client, id uint32) string {
 	return ""
 }
 
-// checkDelete checks that "delete" of an object has a word for each of the operands, and runs once.
-func (o *options) checkDelete(object string, args []string, operands ...string) error {
+// checkDelete checks that "delete" of the object cmd has a word for each of the operands, and runs once.
+func (o *options) checkDelete(cmd *cobra.Command, args []string, operands ...string) error {
 	switch {
 	case len(args) < len(operands):
-		return cli.Usagef("%s delete: the %s is missing", object, operands[len(args)])
+		return cli.Usagef("%s: the %s is missing", o.env.Operation(cmd, "delete"), operands[len(args)])
 	case len(args) > len(operands):
 		return cli.Usagef("%q is an unexpected word", args[len(operands)])
 	case o.watch.On():
-		return cli.Usagef("%s delete: --watch is for listings", object)
+		return cli.Usagef("%s: --watch is for listings", o.env.Operation(cmd, "delete"))
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (o *options) runStats(ctx context.Context, c client, command string) error 
 	}
 	if !o.absolute {
 		if reading = store.Reduce(cur); reading.Note != nil {
-			o.note("%v", reading.Note)
+			o.env.Note("%v", reading.Note)
 		}
 	}
 	if err := o.writeStats(reading, command); err != nil {

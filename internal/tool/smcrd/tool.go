@@ -6,7 +6,6 @@ package smcrd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -145,9 +144,4 @@ func complete(err error) (warn, fail error) {
 		return err, nil
 	}
 	return nil, err
-}
-
-// note prints a remark that is no failure.
-func (o *options) note(format string, args ...any) {
-	fmt.Fprintf(o.env.Err, "%s: %s\n", o.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/ism"
 )
@@ -61,7 +60,7 @@ func writeBoth(o *options, devices []ism.Device) error {
 
 // warn prints a line on standard error that does not change the exit status.
 func (o *options) warn(format string, args ...any) {
-	fmt.Fprintf(o.env.Err, "%s: warning: %s\n", o.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
+	o.env.Note("warning: "+format, args...)
 }
 
 // choose returns the devices that the options select.

@@ -37,7 +37,7 @@ func switchPower(ctx context.Context, o *options, t *target, on bool) error {
 		return err
 	}
 	if !inv.ZPCI && d.Kind == ism.KindOther {
-		return fmt.Errorf("%q is neither a RoCE nor an ISM device: smc_rnics does not switch it", t.text)
+		return fmt.Errorf("%q is neither a RoCE nor an ISM device: %s does not switch it", t.text, o.env.Name())
 	}
 	if !on && d.Slot != nil && d.Kind != ism.KindOff {
 		if err := o.env.Confirm(ctx, "switch off %s: connections over it end, or continue over another adapter", label(d, t)); err != nil {

@@ -190,7 +190,7 @@ func (o *options) round(ctx context.Context, c client) error {
 	}
 	if !o.absolute {
 		if v.reading = store.Reduce(cur); v.reading.Note != nil {
-			fmt.Fprintf(o.env.Err, "%s: %s\n", o.env.Name(), cli.OneLine(v.reading.Note.Error()))
+			o.env.Note("%v", v.reading.Note)
 		}
 	}
 	if o.details {

@@ -22,7 +22,7 @@ func run(env *cli.Env, sys *system, o *options) error {
 	err := execute(env, sys, o)
 	var ce *commandError
 	if errors.As(err, &ce) {
-		fmt.Fprintf(env.Err, "%s: %s\n", env.Name(), cli.OneLine(ce.text))
+		env.Note("%s", ce.text)
 		return &cli.StatusError{Status: ce.status}
 	}
 	return err
@@ -44,7 +44,7 @@ func execute(env *cli.Env, sys *system, o *options) error {
 		return err
 	}
 	if o.debug {
-		fmt.Fprintf(env.Err, "%s: method %s: %s\n", env.Name(), choice.Method, cli.OneLine(choice.Why))
+		env.Note("method %s: %s", choice.Method, choice.Why)
 	}
 	warned, err := w.available(sys)
 	if err != nil {
@@ -253,7 +253,7 @@ type warner struct {
 
 func (w warner) warn(format string, args ...any) {
 	if !w.o.quiet {
-		fmt.Fprintf(w.env.Err, "%s: warning: %s\n", w.env.Name(), cli.OneLine(fmt.Sprintf(format, args...)))
+		w.env.Note("warning: "+format, args...)
 	}
 }
 

@@ -112,7 +112,7 @@ func (c *unitChange) read() error {
 	case err != nil:
 		return c.explain(err)
 	case !unitfile.Ours(string(text)):
-		return remedy.Errorf("rename or remove it first", "%s: not written by smc_run --unit", c.path)
+		return remedy.Errorf("rename or remove it first", "%s: not written by 'smc_run --unit'", c.path)
 	}
 	c.now = string(text)
 	return nil
@@ -130,13 +130,9 @@ func (c *unitChange) plan(ctx context.Context, o *options) error {
 	}
 	c.new = text
 	for _, note := range notes {
-		c.note(note)
+		c.env.Note("note: %s", note)
 	}
 	return c.verify(ctx)
-}
-
-func (c *unitChange) note(text string) {
-	fmt.Fprintf(c.env.Err, "%s: note: %s\n", c.env.Name(), cli.OneLine(text))
 }
 
 // runner returns the command for the drop-in.

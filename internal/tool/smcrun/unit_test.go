@@ -262,8 +262,8 @@ func TestBadUnits(t *testing.T) {
 		"--undo prog":               "2 --undo is for services: add --unit NAME" + usage,
 		"--check":                   "2 --check is for services: add --unit NAME" + usage,
 		"--unit web --port x":       `2 --port: "x" is not a port from 1 to 65535, nor a range such as 8000-8100` + usage,
-		"--unit mine":               "1 /etc/systemd/system/mine.service.d/zz-smc.conf: not written by smc_run --unit: rename or remove it first",
-		"--unit mine --undo":        "1 /etc/systemd/system/mine.service.d/zz-smc.conf: not written by smc_run --unit: rename or remove it first",
+		"--unit mine":               "1 /etc/systemd/system/mine.service.d/zz-smc.conf: not written by 'smc_run --unit': rename or remove it first",
+		"--unit mine --undo":        "1 /etc/systemd/system/mine.service.d/zz-smc.conf: not written by 'smc_run --unit': rename or remove it first",
 	} {
 		got := h.run(args)
 		if status := int(want[0] - '0'); got != (result{status, "", "smc_run: " + want[2:] + "\n"}) {

@@ -25,7 +25,7 @@ func (c *unitChange) verify(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	before, err := c.analyze(ctx, dir, "")
 	if errors.Is(err, exec.ErrNotFound) {
-		c.note("systemd-analyze is not installed, so the drop-in is not verified")
+		c.env.Note("note: systemd-analyze is not installed, so the drop-in is not verified")
 		return nil
 	}
 	after, afterErr := c.analyze(ctx, dir, c.new)

@@ -70,7 +70,7 @@ func (o *options) list(ctx context.Context) error {
 	if o.needsFacts() {
 		tcp, err := o.deps.tcp()
 		if err != nil && o.facts == nil {
-			fmt.Fprintf(o.env.Err, "%s: warning: facts of TCP are missing: %s\n", o.env.Name(), cli.OneLine(err.Error()))
+			o.env.Note("warning: facts of TCP are missing: %v", err)
 		}
 		o.facts = o.facts.nextRound(o.deps.now(), tcp)
 	}
@@ -91,8 +91,7 @@ func (o *options) list(ctx context.Context) error {
 		return err
 	}
 	if interrupted {
-		fmt.Fprintf(o.env.Err, "%s: warning: the list of sockets changed while it was read: some may be missing or listed twice\n",
-			o.env.Name())
+		o.env.Note("warning: the list of sockets changed while it was read: some may be missing or listed twice")
 	}
 	return v.end(interrupted)
 }
