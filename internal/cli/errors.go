@@ -5,6 +5,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit statuses, the same for every command.
@@ -44,4 +48,20 @@ func exitStatus(err error) int {
 	default:
 		return ExitFailure
 	}
+}
+
+// flagError returns an error of pflag as a usage error. pflag takes the first byte of a letter beyond ASCII for a letter of its own, and
+// prints one that the user has not typed.
+func flagError(_ *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return &UsageError{Err: err}
+	}
+	// The option, and those of one letter behind it. Run escapes bytes that are no letter.
+	letters := unknown.GetSpecifiedShortnames()
+	if letters == "" || letters[0] < utf8.RuneSelf {
+		return &UsageError{Err: err}
+	}
+	_, size := utf8.DecodeRuneInString(letters)
+	return Usagef("unknown shorthand flag: '%s' in -%s", letters[:size], letters)
 }

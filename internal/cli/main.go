@@ -156,7 +156,7 @@ func prepare(root *cobra.Command, t Tool, env *Env) {
 	root.SilenceUsage = true
 	root.Version = version.Version
 	root.SetVersionTemplate(t.Name + " utility, smckit-{{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: err} })
+	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	// findCommand adds suggestions, in one line.
 	root.DisableSuggestions = true

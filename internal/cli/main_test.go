@@ -115,6 +115,12 @@ func TestRun(t *testing.T) {
 		{"version, abbreviated", "--vers", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
 		{"abbreviated option", "list --li", nil, ExitOK, "listed\n", ""},
 		{"unknown option", "list --nope", nil, ExitUsage, "", "tool: unknown flag: --nope; see 'tool list --help'\n"},
+		{"unknown letter", "list -Zn", nil, ExitUsage, "", "tool: unknown shorthand flag: 'Z' in -Zn; see 'tool list --help'\n"},
+		{"unknown letter beyond ASCII", "list -én", nil, ExitUsage, "", "tool: unknown shorthand flag: 'é' in -én; see 'tool list --help'\n"},
+		{"unprintable letter", "list -h\u200b", nil, ExitUsage, "", `tool: unknown shorthand flag: '\xe2\x80\x8b' in -\xe2\x80\x8b; see 'tool list --help'` + "\n"},
+		{"no letter", "list -\xff\xfe", nil, ExitUsage, "", `tool: unknown shorthand flag: '\xff' in -\xff\xfe; see 'tool list --help'` + "\n"},
+		{"half a letter", "list -\xc3", nil, ExitUsage, "", `tool: unknown shorthand flag: '\xc3' in -\xc3; see 'tool list --help'` + "\n"},
+		{"no letters", "list --\xff=1", nil, ExitUsage, "", `tool: unknown flag: --\xff; see 'tool list --help'` + "\n"},
 		{
 			"bad value", "list --limit x", nil, ExitUsage, "",
 			`tool: invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax; see 'tool list --help'` + "\n",
