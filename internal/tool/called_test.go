@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
 	"github.com/smckit/smckit/internal/tool/smckit"
 	"github.com/smckit/smckit/internal/wrongtest"
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func TestCalled(t *testing.T) {
 				continue
 			}
 			lines[sub]++
-			env, _, stderr := testEnv()
+			env, _, stderr := clitest.Env(nil)
 			status := cli.Run(t.Context(), smckit.Tool, env, args)
 			called, said := smckit.Tool.Name+" "+sub, stderr.String()
 			help := regexp.MustCompile(`; see '` + called + `( [a-z-]+)* --help'\n$`).MatchString(said)

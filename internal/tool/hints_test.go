@@ -12,6 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
 	"github.com/smckit/smckit/internal/tool/smckit"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ func TestHints(t *testing.T) {
 		"smckit config check /none --json": `"remedy":"'smckit config save' writes one"`,
 	} {
 		words := strings.Fields(line)
-		env, out, stderr := testEnv()
+		env, out, stderr := clitest.Env(nil)
 		status := cli.Run(t.Context(), find(t, words[0]), env, words[1:])
 		if got := out.String() + stderr.String(); status != cli.ExitFailure || !strings.Contains(got, want) {
 			t.Errorf("%s: status %d, %q, not %q", line, status, got, want)
@@ -73,7 +74,7 @@ func hint(t *testing.T, tool cli.Tool, text string) string {
 			return err
 		}}
 	}
-	env, out, stderr := testEnv()
+	env, out, stderr := clitest.Env(nil)
 	if status := cli.Run(t.Context(), tool, env, nil); status != cli.ExitOK {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
@@ -89,7 +90,7 @@ func TestListedRemedies(t *testing.T) {
 		"smckit check --conditions --json": `"'smckit devices -a' shows it, 'smckit devices -e' switches it on"`,
 	} {
 		words := strings.Fields(line)
-		env, out, _ := testEnv()
+		env, out, _ := clitest.Env(nil)
 		if status := cli.Run(t.Context(), find(t, words[0]), env, words[1:]); status != cli.ExitOK || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: status %d, no %q", line, status, want)
 		}

@@ -7,25 +7,16 @@ package tool
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
 	"github.com/smckit/smckit/internal/tool/smckit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// testEnv returns the environment of a command, and its outputs.
-func testEnv() (env *cli.Env, out, stderr *bytes.Buffer) {
-	out, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	return &cli.Env{
-		In: strings.NewReader(""), Out: out, Err: stderr, Getenv: func(string) string { return "" },
-		EnterNetNS: func(name string) error { return errors.New("entered " + name) },
-	}, out, stderr
-}
 
 // ownName returns the name that a command of smckit has without it, the one of others as it is.
 func ownName(path string) string {
@@ -51,7 +42,7 @@ func eachCommand(f func(cmd *cobra.Command)) {
 		if tool.Name == "smclab" {
 			continue
 		}
-		env, _, _ := testEnv()
+		env, _, _ := clitest.Env(nil)
 		walk(cli.Tree(tool, env))
 	}
 }
@@ -149,7 +140,7 @@ func TestShowAndList(t *testing.T) {
 		}
 		found++
 		for _, word := range []string{"show", "list"} {
-			env, _, stderr := testEnv()
+			env, _, stderr := clitest.Env(nil)
 			// The status depends on whether this host has a module.
 			if status := cli.Run(t.Context(), find(t, words[0]), env, append(words[1:], word)); status == cli.ExitUsage {
 				t.Errorf("%s %s: %s", cmd.CommandPath(), word, stderr)
@@ -173,7 +164,7 @@ func TestBare(t *testing.T) {
 		if !(len(words) == 1 || sub || cmd.HasSubCommands()) || ownName(cmd.CommandPath()) == "smc_dbg" {
 			return
 		}
-		env, out, stderr := testEnv()
+		env, out, stderr := clitest.Env(nil)
 		status := cli.Run(ctx, find(t, words[0]), env, words[1:])
 		lines := bytes.Count(out.Bytes(), []byte("\n"))
 		said := bytes.Count(stderr.Bytes(), []byte("\n"))

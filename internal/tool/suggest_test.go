@@ -5,12 +5,11 @@
 package tool
 
 import (
-	"bytes"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
 )
 
 // find returns a command of the suite.
@@ -43,11 +42,7 @@ func TestMistypedCommands(t *testing.T) {
 		{"smclab uup", `smclab: unknown command "uup" for "smclab" (did you mean "up"?); see 'smclab --help'`},
 	} {
 		words := strings.Fields(tc.line)
-		var out, stderr bytes.Buffer
-		env := &cli.Env{
-			In: strings.NewReader(""), Out: &out, Err: &stderr, Getenv: func(string) string { return "" },
-			EnterNetNS: func(string) error { return errors.New("not in a test") },
-		}
+		env, out, stderr := clitest.Env(nil)
 		if status := cli.Run(t.Context(), find(t, words[0]), env, words[1:]); status != cli.ExitUsage || out.Len() > 0 || stderr.String() != tc.want+"\n" {
 			t.Errorf("%s: exit status %d, %q%q\nwant %q", tc.line, status, out.String(), stderr.String(), tc.want)
 		}

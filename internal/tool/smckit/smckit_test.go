@@ -5,7 +5,6 @@
 package smckit
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
 	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/ism"
@@ -132,11 +132,7 @@ func bare() *host {
 
 func (h *host) run(t *testing.T, args ...string) (status int, out, stderr string) {
 	t.Helper()
-	var o, e bytes.Buffer
-	env := &cli.Env{
-		In: strings.NewReader(""), Out: &o, Err: &e, Getenv: func(string) string { return "" },
-		EnterNetNS: func(name string) error { return errors.New("entered " + name) },
-	}
+	env, o, e := clitest.Env(nil)
 	tool := Tool
 	tool.New = func(env *cli.Env) *cobra.Command { return newRoot(env, h.deps()) }
 	return cli.Run(t.Context(), tool, env, args), o.String(), e.String()

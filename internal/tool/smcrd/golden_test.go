@@ -13,6 +13,7 @@ import (
 	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/jsondoc/jsontest"
+	"github.com/smckit/smckit/internal/tool/statdoc/stattest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -310,7 +311,7 @@ func TestWatch(t *testing.T) {
 // TestStatsBaseline checks -a, reset, and the note about an unusable baseline.
 func TestStatsBaseline(t *testing.T) {
 	f := populated()
-	m := &memory{taken: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	m := &stattest.Memory{Taken: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	total := func(args ...string) string {
 		t.Helper()
 		got := (&bench{fake: f, memory: m}).run(techR, args...)
@@ -337,8 +338,8 @@ func TestStatsBaseline(t *testing.T) {
 			t.Errorf("%s: %s, want %s", s.args, got, s.want)
 		}
 	}
-	if m.resets != 2 {
-		t.Errorf("%d resets, want 2", m.resets)
+	if m.Resets != 2 {
+		t.Errorf("%d resets, want 2", m.Resets)
 	}
 	// The gauge must survive a reset, whatever the baseline says.
 	got := (&bench{fake: f, memory: m}).run(techR, "stats")
@@ -349,7 +350,7 @@ func TestStatsBaseline(t *testing.T) {
 	if !strings.Contains(got.stdout, `"since": "2026-01-02T03:04:05Z"`) {
 		t.Errorf("no time of the reset:\n%s", got.stdout)
 	}
-	got = (&bench{fake: f, memory: &memory{note: errTest}}).run(techR, "stats")
+	got = (&bench{fake: f, memory: &stattest.Memory{Note: errTest}}).run(techR, "stats")
 	if got.status != 0 || got.stderr != "smcr: a note\n" {
 		t.Errorf("note: %+v", got)
 	}

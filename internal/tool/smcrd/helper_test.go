@@ -3,18 +3,16 @@
 package smcrd
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
+	"github.com/smckit/smckit/internal/tool/statdoc/stattest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
-	"github.com/smckit/smckit/pkg/smcstats"
 )
 
 // fake is a fake kernel.
@@ -114,35 +112,10 @@ func (f *fake) SetHandshakeLimitation(_ context.Context, on bool) error {
 	return f.err
 }
 
-// memory keeps a baseline in memory.
-type memory struct {
-	base   *smcstats.Snapshot
-	taken  time.Time
-	note   error
-	resets int
-}
-
-func (m *memory) Reduce(cur *smcstats.Snapshot) smcstats.Reading {
-	if m.base == nil {
-		return smcstats.Reading{Snapshot: cur, Note: m.note}
-	}
-	out, err := smcstats.Sub(cur, m.base)
-	if err != nil {
-		return smcstats.Reading{Snapshot: cur, Note: err}
-	}
-	return smcstats.Reading{Snapshot: out, Since: m.taken}
-}
-
-func (m *memory) Reset(_ context.Context, cur *smcstats.Snapshot) error {
-	m.base = cur
-	m.resets++
-	return nil
-}
-
 // bench is one run of a command.
 type bench struct {
 	fake    *fake
-	memory  *memory
+	memory  *stattest.Memory
 	foreign bool // not in the initial network namespace
 	open    error
 	out     io.Writer
@@ -165,22 +138,12 @@ func (b *bench) run(t tech, args ...string) result {
 
 // runTool runs the tool that build makes.
 func (b *bench) runTool(build func(deps) cli.Tool, args ...string) result {
-	var stdout, stderr bytes.Buffer
-	env := &cli.Env{
-		In: strings.NewReader(""), Out: &stdout, Err: &stderr,
-		Getenv: func(k string) string {
-			if k == "COLUMNS" {
-				return b.columns
-			}
-			return ""
-		},
-		EnterNetNS: func(string) error { return errors.New("not in a test") },
-	}
+	env, stdout, stderr := clitest.Env(map[string]string{"COLUMNS": b.columns})
 	if b.out != nil {
 		env.Out = b.out
 	}
 	if b.memory == nil {
-		b.memory = &memory{}
+		b.memory = &stattest.Memory{}
 	}
 	d := deps{
 		open: func(context.Context) (client, error) {

@@ -3,7 +3,6 @@
 package smcrstats
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -16,11 +15,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/clitest"
 	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/internal/jsondoc/jsontest"
+	"github.com/smckit/smckit/internal/tool/statdoc/stattest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcerr"
-	"github.com/smckit/smckit/pkg/smcstats"
 	"github.com/spf13/cobra"
 )
 
@@ -63,29 +63,6 @@ func (f *fake) LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error) {
 	return f.groupsD, f.listErr
 }
 
-// memory keeps a baseline in memory.
-type memory struct {
-	base  *smcstats.Snapshot
-	taken time.Time
-	note  error
-}
-
-func (m *memory) Reduce(cur *smcstats.Snapshot) smcstats.Reading {
-	if m.base == nil {
-		return smcstats.Reading{Snapshot: cur, Note: m.note}
-	}
-	out, err := smcstats.Sub(cur, m.base)
-	if err != nil {
-		return smcstats.Reading{Snapshot: cur, Note: err}
-	}
-	return smcstats.Reading{Snapshot: out, Since: m.taken}
-}
-
-func (m *memory) Reset(_ context.Context, cur *smcstats.Snapshot) error {
-	m.base = cur
-	return nil
-}
-
 func populated() *fake {
 	some := netlinksmc.Some[uint64]
 	return &fake{
@@ -123,7 +100,7 @@ func populated() *fake {
 
 type bench struct {
 	fake    *fake
-	memory  *memory
+	memory  *stattest.Memory
 	open    error
 	out     io.Writer
 	rounds  int
@@ -137,22 +114,12 @@ type result struct {
 }
 
 func (b *bench) run(args ...string) result {
-	var stdout, stderr bytes.Buffer
-	env := &cli.Env{
-		In: strings.NewReader(""), Out: &stdout, Err: &stderr,
-		Getenv: func(k string) string {
-			if k == "COLUMNS" {
-				return b.columns
-			}
-			return ""
-		},
-		EnterNetNS: func(string) error { return errors.New("not in a test") },
-	}
+	env, stdout, stderr := clitest.Env(map[string]string{"COLUMNS": b.columns})
 	if b.out != nil {
 		env.Out = b.out
 	}
 	if b.memory == nil {
-		b.memory = &memory{}
+		b.memory = &stattest.Memory{}
 	}
 	clock := time.Date(2026, 1, 2, 4, 5, 6, 0, time.UTC)
 	d := deps{
@@ -199,7 +166,7 @@ func TestGolden(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	f := populated()
-	m := &memory{taken: time.Date(2026, 1, 1, 1, 1, 1, 0, time.UTC)}
+	m := &stattest.Memory{Taken: time.Date(2026, 1, 1, 1, 1, 1, 0, time.UTC)}
 	first := (&bench{fake: f}).run()
 	if got := (&bench{fake: f, memory: m}).run("-r"); got != first {
 		t.Errorf("-r does not show the values first: %+v", got)
@@ -212,10 +179,10 @@ func TestReset(t *testing.T) {
 	f.stats.SMCR.TxCount++
 	f.stats.SMCD.RxCount++
 	(&bench{fake: f, memory: m}).run("-D", "-r")
-	if m.base.SMCR.TxCount != f.stats.SMCR.TxCount || m.base.SMCD.RxCount != f.stats.SMCD.RxCount {
-		t.Errorf("baseline %d, %d of %d, %d", m.base.SMCR.TxCount, m.base.SMCD.RxCount, f.stats.SMCR.TxCount, f.stats.SMCD.RxCount)
+	if m.Base.SMCR.TxCount != f.stats.SMCR.TxCount || m.Base.SMCD.RxCount != f.stats.SMCD.RxCount {
+		t.Errorf("baseline %d, %d of %d, %d", m.Base.SMCR.TxCount, m.Base.SMCD.RxCount, f.stats.SMCR.TxCount, f.stats.SMCD.RxCount)
 	}
-	got := (&bench{fake: f, memory: &memory{note: errors.New("a note")}}).run()
+	got := (&bench{fake: f, memory: &stattest.Memory{Note: errors.New("a note")}}).run()
 	if got.status != 0 || got.stderr != "smcr-stats: a note\n" {
 		t.Errorf("note: %+v", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/statdoc/stattest"
 	"github.com/smckit/smckit/internal/wrongtest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
@@ -31,7 +32,7 @@ func TestWrongHosts(t *testing.T) {
 					_, err := smcstats.Dir(1000, func(string) string { return "" })
 					return nil, err
 				}
-				return &memory{}, nil
+				return &stattest.Memory{}, nil
 			},
 		}
 		tool := Tool
