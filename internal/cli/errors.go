@@ -5,6 +5,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -50,18 +52,40 @@ func exitStatus(err error) int {
 	}
 }
 
-// flagError returns an error of pflag as a usage error. pflag takes the first byte of a letter beyond ASCII for a letter of its own, and
-// prints one that the user has not typed.
+// flagError returns an error of pflag as a usage error.
 func flagError(_ *cobra.Command, err error) error {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return &UsageError{Err: err}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		err = unknownFlag(unknown)
+	} else if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		err = badValue(bad)
 	}
+	return &UsageError{Err: err}
+}
+
+// unknownFlag returns the error of an option that does not exist. pflag takes the first byte of a letter beyond ASCII for a letter of its
+// own, and prints one that the user has not typed.
+func unknownFlag(err *pflag.NotExistError) error {
 	// The option, and those of one letter behind it. Run escapes bytes that are no letter.
-	letters := unknown.GetSpecifiedShortnames()
+	letters := err.GetSpecifiedShortnames()
 	if letters == "" || letters[0] < utf8.RuneSelf {
-		return &UsageError{Err: err}
+		return err
 	}
 	_, size := utf8.DecodeRuneInString(letters)
-	return Usagef("unknown shorthand flag: '%s' in -%s", letters[:size], letters)
+	return fmt.Errorf("unknown shorthand flag: '%s' in -%s", letters[:size], letters)
+}
+
+// badValue returns the error of an option's value. pflag prints those of package strconv as they are.
+func badValue(err *pflag.InvalidValueError) error {
+	cause, ok := errors.AsType[*strconv.NumError](err)
+	if !ok {
+		return err
+	}
+	advice := "give a number"
+	switch kind := err.GetFlag().Value.Type(); {
+	case kind == "bool":
+		advice = "give the option without a value"
+	case errors.Is(cause, strconv.ErrRange):
+		advice = "give a number that is closer to 0"
+	}
+	return errors.New(strings.TrimSuffix(err.Error(), cause.Error()) + advice)
 }

@@ -123,7 +123,15 @@ func TestRun(t *testing.T) {
 		{"no letters", "list --\xff=1", nil, ExitUsage, "", `tool: unknown flag: --\xff; see 'tool list --help'` + "\n"},
 		{
 			"bad value", "list --limit x", nil, ExitUsage, "",
-			`tool: invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax; see 'tool list --help'` + "\n",
+			`tool: invalid argument "x" for "--limit" flag: give a number; see 'tool list --help'` + "\n",
+		},
+		{
+			"large value", "list --limit 99999999999999999999", nil, ExitUsage, "",
+			`tool: invalid argument "99999999999999999999" for "--limit" flag: give a number that is closer to 0; see 'tool list --help'` + "\n",
+		},
+		{
+			"value of a switch", "list --listening=x", nil, ExitUsage, "",
+			`tool: invalid argument "x" for "--listening" flag: give the option without a value; see 'tool list --help'` + "\n",
 		},
 		{
 			"unknown command", "foo", nil, ExitUsage, "",
