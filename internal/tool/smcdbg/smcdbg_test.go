@@ -51,7 +51,15 @@ func someDeps() deps {
 	}
 }
 
+// runTool runs the command with a clock that passes only while all of it waits, so that no section runs into its timeout that does not hang.
 func runTool(t *testing.T, d deps, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { status, stdout, stderr = runTimed(t, d, args...) })
+	return status, stdout, stderr
+}
+
+// runTimed runs the command with the clock of the caller.
+func runTimed(t *testing.T, d deps, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := &cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }, EnterNetNS: func(string) error { return errors.New("entered") }}
@@ -163,17 +171,19 @@ func hang(release <-chan struct{}) section {
 
 // TestSectionsThatHang checks that such sections are given up and all others are collected.
 func TestSectionsThatHang(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	d := someDeps()
-	for range 2 * d.atOnce {
-		d.sections = append([]section{hang(release)}, d.sections...)
-	}
 	path := filepath.Join(t.TempDir(), "x.tgz")
-	status, _, errs := runTool(t, d, "-o", path)
-	if n := strings.Count(errs, "not collected: hang.txt: no answer: context deadline exceeded\n"); status != cli.ExitOK || n != 2*d.atOnce {
-		t.Errorf("exit status %d, %s", status, errs)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		d := someDeps()
+		for range 2 * d.atOnce {
+			d.sections = append([]section{hang(release)}, d.sections...)
+		}
+		status, _, errs := runTimed(t, d, "-o", path)
+		if n := strings.Count(errs, "not collected: hang.txt: no answer: context deadline exceeded\n"); status != cli.ExitOK || n != 2*d.atOnce {
+			t.Errorf("exit status %d, %s", status, errs)
+		}
+	})
 	files := unpack(t, path)
 	if files["smc_dbg/a.txt"] == "" || !strings.Contains(files["smc_dbg/missing.txt"], "hang.txt") {
 		t.Errorf("%q", files)
@@ -236,14 +246,16 @@ func TestTurn(t *testing.T) {
 
 // TestNamesThatHang checks that names are not masked if they cannot be read, and that the command reports it.
 func TestNamesThatHang(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	d := someDeps()
-	d.names = func(context.Context) []string { <-release; return nil }
-	status, out, errs := runTool(t, d, "--mask")
-	if status != cli.ExitOK || !strings.Contains(out, "on hosta") || !strings.Contains(errs, "names of hosts are not masked: no answer") {
-		t.Errorf("exit status %d, %q %q", status, out, errs)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		d := someDeps()
+		d.names = func(context.Context) []string { <-release; return nil }
+		status, out, errs := runTimed(t, d, "--mask")
+		if status != cli.ExitOK || !strings.Contains(out, "on hosta") || !strings.Contains(errs, "names of hosts are not masked: no answer") {
+			t.Errorf("exit status %d, %q %q", status, out, errs)
+		}
+	})
 }
 
 // TestArchiveIsWrittenAsItGoes reads the archive while a section hangs, as after a crash, and after the command was
