@@ -69,8 +69,8 @@ static void put_host_cursor(u8 *p, struct smc_cursor c)
  * @cons: the word at SMC_CDC_D_CONS
  * @c: result; token and sequence number are 0
  *
- * The peer may be writing the next message, so the two words may be of different messages. The flags
- * beside the producer cursor are not evaluated.
+ * The peer may be writing the next message, so the two words may be of different messages. A peer with this module writes the
+ * flag of an urgent byte beside the cursor that it belongs to, too; others write 0 there.
  */
 void smc_cdc_d_decode(u64 prod, u64 cons, struct smc_cdc *c)
 {
@@ -84,6 +84,9 @@ void smc_cdc_d_decode(u64 prod, u64 cons, struct smc_cdc *c)
 	c->cons = get_host_cursor(word);
 	c->flags = word[6];
 	c->state = word[7];
+	memcpy(word, &prod, sizeof(word));
+	if (word[6] & SMC_CDC_D_HAS_URGENT)
+		c->flags = (u8)((c->flags & ~SMC_CDC_URGENT) | (word[6] & SMC_CDC_URGENT));
 }
 
 /* smc_cdc_d_encode - writes a message of SMC-D. */
@@ -92,6 +95,7 @@ void smc_cdc_d_encode(const struct smc_cdc *c, u8 buf[SMC_CDC_D_LEN])
 	memset(buf, 0, SMC_CDC_D_LEN);
 	buf[0] = SMC_CDC_TYPE;
 	put_host_cursor(buf + SMC_CDC_D_PROD, c->prod);
+	buf[SMC_CDC_D_PROD + 6] = (u8)(SMC_CDC_D_HAS_URGENT | (c->flags & SMC_CDC_URGENT));
 	put_host_cursor(buf + SMC_CDC_D_CONS, c->cons);
 	buf[SMC_CDC_D_CONS + 6] = c->flags;
 	buf[SMC_CDC_D_CONS + 7] = c->state;

@@ -24,6 +24,9 @@
 #define SMC_CDC_UPDATE		0x10	/* R: asks for a consumer cursor update */
 #define SMC_CDC_FAILOVER	0x08	/* F, SMC-R: only token and sequence number are valid */
 
+/* Beside the producer cursor of SMC-D: U, if there, is of the same message. An extension of this module, see docs/protocol.md, 10. */
+#define SMC_CDC_D_HAS_URGENT	0x01
+
 /* Closing flags. A flag that was sent once is set in every later message. */
 #define SMC_CDC_DONE		0x80	/* D: done writing */
 #define SMC_CDC_CLOSED		0x40	/* C: closed */

@@ -134,7 +134,8 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
 /*
  * Reads the last message as two words, either of which may be of a later message than the other. It reads the word with
  * the closing flags first, since a message with these flags, or a later one, has the final producer cursor; and again, because the
- * flag of an urgent byte there belongs to the producer cursor of the same message.
+ * flag of an urgent byte there belongs to the producer cursor of the same message. That can still miss a message of which only the
+ * producer cursor is written: a peer with this module has the flag there, too.
  */
 static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 {

@@ -51,6 +51,19 @@ static void smcr(void)
 	CHECK_EQ(smc_cdc_r_decode(buf, sizeof(buf), &c), -EPROTO);
 }
 
+/* Flags beside the producer cursor and the consumer cursor, which may be of different messages. */
+static const struct {
+	u8 at_prod, at_cons, want;
+} beside[] = {
+	{ 0x21, 0xf8, 0xf8 },
+	{ 0x01, 0xf8, 0xd8 },	/* the urgent byte is of the message before */
+	{ 0x21, 0xd8, 0xf8 },	/* or of the one after */
+	{ 0x01, 0xd8, 0xd8 },
+	{ 0x00, 0xf8, 0xf8 },	/* other peers write 0 */
+	{ 0xfe, 0xd8, 0xd8 },
+	{ 0xff, 0x80, 0xa0 },	/* no other flag is there */
+};
+
 /* The words are in host byte order. The test checks the offsets. */
 static void smcd(void)
 {
@@ -69,16 +82,19 @@ static void smcd(void)
 	memcpy(&wrap, buf + 16, 2);
 	memcpy(&count, buf + 18, 4);
 	CHECK(wrap == 5 && count == 0x4001);
-	CHECK(!buf[14] && !buf[15] && buf[22] == 0xf8 && buf[23] == 0xe0);
-	/* Bytes beside the producer's cursor are no flags. */
-	buf[14] = 0xff;
-	buf[15] = 0xff;
-	memcpy(word, buf + 8, sizeof(word));
-	memset(&c, 0xa5, sizeof(c));
-	smc_cdc_d_decode(word[0], word[1], &c);
+	CHECK(buf[14] == 0x21 && !buf[15] && buf[22] == 0xf8 && buf[23] == 0xe0);
 	want.token = 0;
 	want.seq = 0;
-	check_same(&c, &want);
+	buf[15] = 0xff;
+	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+		buf[14] = beside[i].at_prod;
+		buf[22] = beside[i].at_cons;
+		want.flags = beside[i].want;
+		memcpy(word, buf + 8, sizeof(word));
+		memset(&c, 0xa5, sizeof(c));
+		smc_cdc_d_decode(word[0], word[1], &c);
+		check_same(&c, &want);
+	}
 }
 
 #define RING 16352u	/* the smallest of SMC-D */
