@@ -24,6 +24,13 @@ typedef struct sockaddr smc_sockaddr_t;
 #define smc_compat_regs_arg(regs, n) regs_get_kernel_argument((regs), (n))
 #endif
 
+/* For memory that other guests write to: on x86, cmpxchg() of a kernel that runs on one processor is not atomic for others. */
+#ifdef CONFIG_X86
+#define smc_compat_sync_cmpxchg(at, old, new) sync_cmpxchg((at), (old), (new))
+#else
+#define smc_compat_sync_cmpxchg(at, old, new) cmpxchg((at), (old), (new))
+#endif
+
 /* 6.2: the function tracer has the arguments of a function without its other registers, but on s390, where these begin with a pt_regs. */
 #if defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 #define SMC_COMPAT_FTRACE

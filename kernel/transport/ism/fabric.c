@@ -138,7 +138,7 @@ static bool replace_gid(struct smc_fabric *f, u64 old, u64 gid)
 {
 	__le64 *at = (__le64 *)(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
 
-	return cmpxchg(at, cpu_to_le64(old), cpu_to_le64(gid)) == cpu_to_le64(old);
+	return smc_compat_sync_cmpxchg(at, cpu_to_le64(old), cpu_to_le64(gid)) == cpu_to_le64(old);
 }
 
 /* Ends the use of the fabric, once. May sleep. */
