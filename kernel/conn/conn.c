@@ -319,8 +319,10 @@ void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, con
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_upcall_received() outside of an RCU section");
 	if (READ_ONCE(conn->rx_blocked) != delta->blocked)
 		WRITE_ONCE(conn->rx_blocked, delta->blocked);
-	if (delta->update_requested)
+	if (delta->update_requested) {
 		WRITE_ONCE(conn->rx_update_requested, true);
+		smp_mb(); /* pairs with that of rx_consume(): the reader sees the request, or smc_conn_cdc_due() what was read */
+	}
 	if (delta->data > 0 || delta->urgent)
 		smc_upcall_data(conn, rx->prod.pos, delta->urgent);
 }
@@ -339,7 +341,7 @@ void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, con
 bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_delta *delta)
 {
 	if ((delta->space > 0 || delta->closing) && READ_ONCE(tx->urgent)) {
-		/* Pairs with those of smc_rdma_cdc_send() and take_turn(): a sender sees this message, or we see its data. */
+		/* Pairs with those of cdc_send_update() and take_turn(): a sender sees this message, or we see its data. */
 		smp_mb();
 		if (READ_ONCE(tx->prod.pos) != READ_ONCE(tx->written))
 			return true;

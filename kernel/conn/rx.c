@@ -201,7 +201,8 @@ static void rx_update_cons(struct smc_conn *conn, bool waits)
 void smc_rx_lowat(struct smc_conn *conn)
 {
 	smp_mb(); /* pairs with that of rx_consume() */
-	if (rx_update_due(conn, false))
+	/* Where each read sends one, none is due, and the transport must not have two callers at once. */
+	if (!conn->update_each_read && rx_update_due(conn, false))
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 

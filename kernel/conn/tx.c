@@ -132,7 +132,7 @@ bool smc_tx_writable(struct smc_conn *conn)
 static void tx_signal(struct smc_conn *conn, bool urgent)
 {
 	lockdep_assert_held(&conn->tx_lock);
-	conn->tx_signaled = conn->tx_prod;
+	smp_store_release(&conn->tx_signaled, conn->tx_prod); /* pairs with SIOCOUTQNSD */
 	conn->ops->signal(conn, SMC_SIGNAL_DATA | (urgent ? SMC_SIGNAL_URGENT : 0));
 }
 
@@ -223,6 +223,7 @@ static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 	tx_signal_rest(conn);
 	mutex_unlock(&conn->tx_lock);
 	add_wait_queue(sk_sleep(conn->sk), &wait);
+	smp_mb(); /* a waker that clears tx_waiting sees this thread; pairs with skwq_has_sleeper() in smc_conn_wake() */
 	while (!tx_set_waiting(conn)) {
 		smc_close_check_tcp(conn);
 		if (!tx_may_send(conn) || smc_conn_meaning(conn)->deaf)
@@ -256,7 +257,7 @@ static bool tx_pause(struct smc_conn *conn)
 	if (!unread)
 		return false;
 	WRITE_ONCE(conn->tx_resume, cons + max(unread / 2, min(unread, conn->granule)));
-	conn->tx_signaled = conn->tx_prod;
+	smp_store_release(&conn->tx_signaled, conn->tx_prod); /* pairs with SIOCOUTQNSD */
 	conn->ops->signal(conn, SMC_SIGNAL_DATA | SMC_SIGNAL_SHORT);
 	return true;
 }

@@ -186,7 +186,8 @@ bool smc_urgent_at_mark(const struct smc_conn *conn)
 /* smc_urgent_inq() - for SIOCINQ: bytes that can be read before the mark. Any context. */
 u32 smc_urgent_inq(const struct smc_conn *conn)
 {
-	u64 cons = READ_ONCE(conn->rx_cons), prod = READ_ONCE(conn->rx_prod);
+	u64 cons = smp_load_acquire(&conn->rx_cons); /* first, so that it is not ahead */
+	u64 prod = READ_ONCE(conn->rx_prod);
 	u64 mark = READ_ONCE(conn->urgent_pos);
 
 	if (READ_ONCE(conn->urgent) && !is_inline(conn) && mark >= cons && mark < prod)

@@ -23,6 +23,8 @@ static struct smc_conn *conn_get(struct smc_sock *smc)
 {
 	struct smc_conn *conn;
 
+	/* A thread that has found our operations, or the phase, sees the connection. Pairs with set_active() and smc_setup_set_phase(). */
+	smp_rmb();
 	rcu_read_lock();
 	conn = rcu_dereference(smc->conn);
 	if (conn && !smc_conn_get_live(conn))
@@ -52,7 +54,7 @@ static void set_active(struct smc_sock *smc, struct socket *sock, struct smc_con
 	rcu_assign_pointer(smc->conn, conn);
 	if (sock) {
 		smc_proto_install(smc->sk);
-		smp_store_release(&sock->ops, smc_ops_active(smc->sk));
+		smp_store_release(&sock->ops, smc_ops_active(smc->sk)); /* pairs with conn_get() */
 	}
 	smc_setup_set_phase(smc, SMC_PHASE_ACTIVE);
 }
@@ -359,7 +361,7 @@ static int count_bytes(struct smc_conn *conn, unsigned int cmd)
 		cons = smp_load_acquire(&conn->tx_cons); /* first, so that it is not ahead */
 		return READ_ONCE(conn->tx_prod) - cons;
 	case SIOCOUTQNSD:
-		cons = READ_ONCE(conn->tx_signaled);
+		cons = smp_load_acquire(&conn->tx_signaled); /* first, too */
 		return READ_ONCE(conn->tx_prod) - cons;
 	}
 	return -ENOIOCTLCMD;

@@ -67,6 +67,7 @@ int smc_connect_settled(struct socket *sock, long timeo)
 	if (!smc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 		return 0;
 	add_wait_queue(&sock->wq.wait, &wait);
+	smp_mb(); /* pairs with skwq_has_sleeper() of TCP, and of smc_setup_notify(), after the phase is set */
 	for (;;) {
 		phase = smc_connect_progress(smc, sock);
 		if (phase != SMC_PHASE_CONNECT && phase != SMC_PHASE_RENDEZVOUS)

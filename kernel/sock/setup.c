@@ -34,7 +34,7 @@ void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase)
 	if (phase != SMC_PHASE_CONNECT && smc->phase == SMC_PHASE_CONNECT)
 		count_connecting(smc, -1);
 	trace_smc_phase(smc->sk, smc->phase, phase);
-	WRITE_ONCE(smc->phase, phase);
+	smp_store_release(&smc->phase, phase); /* pairs with conn_get() */
 }
 
 /**
