@@ -14,30 +14,44 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// goBuild builds static programs of this repository into a directory of the cache that only this checkout uses. It calls use
-// with the directory before another process can build there.
-func goBuild(ctx context.Context, a *architecture, name string, use func(dir string) error, packages ...string) error {
+// buildResult is what a build has made: a directory with programs and, if there is only one, its content.
+type buildResult struct {
+	dir     string
+	program []byte
+}
+
+// built has the results of this process by directory. Each boot needs them, and even a build that has nothing to do takes a second
+// of the processor that guests run on.
+var built sync.Map
+
+// goBuild builds static programs of this repository into a directory of the cache that only this checkout uses, unless this process
+// has done so. It calls finish before another process can build there.
+func goBuild(ctx context.Context, a *architecture, name string, finish func(p *buildResult) error, packages ...string) (*buildResult, error) {
 	root, err := repository()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cache, err := CacheDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir := filepath.Join(cache, "build", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:12], name)
 	if !a.native() {
 		dir += "-" + a.debian
 	}
+	if p, ok := built.Load(dir); ok {
+		return p.(*buildResult), nil
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	unlock, err := lock(ctx, dir+".lock", func(string) {})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
 	args := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", dir + string(filepath.Separator)}
@@ -48,34 +62,48 @@ func goBuild(ctx context.Context, a *architecture, name string, use func(dir str
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH="+a.debian)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
-		return fmt.Errorf("building the %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+		return nil, fmt.Errorf("building the %s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
-	return use(dir)
+	p := &buildResult{dir: dir}
+	if err := finish(p); err != nil {
+		return nil, err
+	}
+	built.Store(dir, p)
+	return p, nil
 }
 
 // agentProgram returns the program that is process 1 in the guests.
-func agentProgram(ctx context.Context, a *architecture) (program []byte, err error) {
-	err = goBuild(ctx, a, "agent", func(dir string) (err error) {
-		program, err = os.ReadFile(filepath.Join(dir, "guest"))
+func agentProgram(ctx context.Context, a *architecture) ([]byte, error) {
+	p, err := goBuild(ctx, a, "agent", func(p *buildResult) (err error) {
+		p.program, err = os.ReadFile(filepath.Join(p.dir, "guest"))
 		return err
 	}, "./internal/lab/guest")
-	return program, err
+	if err != nil {
+		return nil, err
+	}
+	return p.program, nil
 }
 
 // Commands builds the commands of this repository, the library of smc_run, and the traffic generator smcflow, and returns their
 // directory.
 func Commands(ctx context.Context) (programs string, err error) {
-	use := func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }
-	err = goBuild(ctx, architectures[0], "commands", use, commandPackages...)
-	return programs, err
+	return buildCommands(ctx, architectures[0], func(p *buildResult) error { return buildLibrary(ctx, p.dir) })
 }
 
 // foreignCommands does what Commands does for another architecture, without the library of smc_run.
 func foreignCommands(ctx context.Context, a *architecture) (programs string, err error) {
-	err = goBuild(ctx, a, "commands", func(dir string) error { programs = dir; return nil }, commandPackages...)
-	return programs, err
+	return buildCommands(ctx, a, func(*buildResult) error { return nil })
+}
+
+// buildCommands builds what guests of an architecture have in their PATH, and returns its directory.
+func buildCommands(ctx context.Context, a *architecture, finish func(p *buildResult) error) (programs string, err error) {
+	p, err := goBuild(ctx, a, "commands", finish, commandPackages...)
+	if err != nil {
+		return "", err
+	}
+	return p.dir, nil
 }
 
 var commandPackages = []string{"./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe", "./tests/ism/scribble"}

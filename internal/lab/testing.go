@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -317,23 +318,39 @@ func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	if inside := lt.goTests[key]; inside != "" {
 		return inside
 	}
-	binary := filepath.Join(t.TempDir(), "guest.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-o", binary, pkg)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+lt.Host(host).Kernel.arch().debian)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go test -c %s: %v: %s", pkg, err, out)
-	}
-	// The file is newer than the guest's view of this machine's files, so send it through the channel.
-	data, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := compileGoTest(t, pkg, lt.Host(host).Kernel.arch().debian)
 	inside := "/run/" + filepath.Base(pkg) + ".test"
 	if err := lt.Host(host).WriteFile(t.Context(), inside, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	lt.goTests[key] = inside
 	return inside
+}
+
+// compiledTests has what compileGoTest has returned in this process, by package and architecture.
+var compiledTests sync.Map
+
+// compileGoTest compiles the tests of a package for an architecture, once for all guests of this process. They are sent through the
+// channel to the agent, because the file is newer than the guest's view of this machine's files.
+func compileGoTest(t testing.TB, pkg, arch string) []byte {
+	t.Helper()
+	key := [2]string{pkg, arch}
+	if data, ok := compiledTests.Load(key); ok {
+		return data.([]byte)
+	}
+	binary := filepath.Join(t.TempDir(), "guest.test")
+	// 'go vet' sees these tests, too.
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go test -c %s: %v: %s", pkg, err, out)
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiledTests.Store(key, data)
+	return data
 }
 
 // runGoTest runs tests that installGoTest has copied to a host, in a directory there, until ctx ends.

@@ -9,7 +9,9 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -57,10 +59,33 @@ func runs(modes []mode, domains ...string) (all []run) {
 	return all
 }
 
-// program compiles the suite.
+// suite is the compiled suite, for all tests: its compiler takes seconds. It is in a directory that TestMain removes.
+var suite struct{ dir, path string }
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	suite.dir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// program compiles the suite, unless a test has done so.
 func program(t *testing.T) string {
 	t.Helper()
-	return lab.CompileC(t, "suite", "-O1")
+	if suite.path != "" {
+		return suite.path
+	}
+	path := filepath.Join(suite.dir, "suite")
+	if err := os.Rename(lab.CompileC(t, "suite", "-O1"), path); err != nil {
+		t.Fatal(err)
+	}
+	suite.path = path
+	return path
 }
 
 // list returns the names of the checks of a run.

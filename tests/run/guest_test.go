@@ -70,14 +70,7 @@ func bootHosts(t *testing.T, kernels ...string) (guests []*guest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := map[string][]byte{
-		web:  build(t, "go", "build", "-trimpath", "-o", "OUT", "./web"),
-		echo: build(t, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
-
-		echo32:       build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-o", "OUT", "src/echo.c"),
-		echo32static: build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
-	}
-	programs[work+"/nginx.conf"] = []byte(nginxConf)
+	programs := compiled(t)
 	// Two guests have one processor each: with more processors than this machine has, timers of RDMA would expire.
 	lt := lab.Start(t, lab.Options{Kernels: kernels, CPUs: 3 - len(kernels), Memory: 1024, Programs: []string{commands}})
 	for i := range kernels {
@@ -95,6 +88,26 @@ echo "the page" >page; head -c 8388608 /dev/zero >large`)
 }
 
 func (g *guest) host() *lab.Host { return g.Host(g.name) }
+
+// files has what compiled has returned.
+var files map[string][]byte
+
+// compiled returns the files for guests by their path there. It compiles the programs once for all tests.
+func compiled(t *testing.T) map[string][]byte {
+	t.Helper()
+	if files == nil {
+		files = map[string][]byte{
+			web:  build(t, "go", "build", "-trimpath", "-o", "OUT", "./web"),
+			echo: build(t, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
+
+			echo32:       build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-o", "OUT", "src/echo.c"),
+			echo32static: build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
+
+			work + "/nginx.conf": []byte(nginxConf),
+		}
+	}
+	return files
+}
 
 // build runs a compiler, for which OUT is the program that it makes.
 func build(t *testing.T, argv ...string) []byte {
