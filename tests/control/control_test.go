@@ -16,6 +16,7 @@ import (
 
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/lab"
+	"golang.org/x/sys/unix"
 )
 
 func TestStock(t *testing.T) {
@@ -70,7 +71,7 @@ var always = []view{
 	{"b", "smcd info", `ISM:              n/a`},
 }
 
-// connection looks at a connection that moves data from all sides.
+// connection looks at a connection that has moved data from all sides.
 func connection(t *testing.T, lt *lab.Test) {
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
 	defer cancel()
@@ -85,6 +86,10 @@ func connection(t *testing.T, lt *lab.Test) {
 	}
 	defer lab.Kill(t, source)
 	if err := lt.Host("a").WaitFor(ctx, "smcss --state active --port 5001 | grep -q :5001"); err != nil {
+		t.Fatal(err)
+	}
+	// The connection stays. Its data would take the processors from the commands.
+	if err := source.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	views := append(overTCP, always...)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/lab"
+	"golang.org/x/sys/unix"
 )
 
 func TestWithStock(t *testing.T) {
@@ -96,10 +97,16 @@ func between(t *testing.T, lt *lab.Test, client, server, clientWhy, serverWhy st
 		t.Fatal(err)
 	}
 	defer lab.Kill(t, source)
-	for _, end := range []struct{ host, why string }{{client, clientWhy}, {server, serverWhy}} {
-		if err := lt.Host(end.host).WaitFor(ctx, "smcss --state active --port 5001 | grep -q :5001"); err != nil {
+	for _, host := range []string{client, server} {
+		if err := lt.Host(host).WaitFor(ctx, "smcss --state active --port 5001 | grep -q :5001"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// The connection stays. Its data would take the processors from the commands.
+	if err := source.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []struct{ host, why string }{{client, clientWhy}, {server, serverWhy}} {
 		out := lt.Must(end.host, "smcss --state active --port 5001")
 		if !regexp.MustCompile(`TCP ` + end.why + ` *\n`).MatchString(out) {
 			t.Errorf("host %s: want a fallback for %s, got\n%s", end.host, end.why, out)

@@ -13,6 +13,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/internal/tool/smcrd"
 	"github.com/smckit/smckit/internal/tool/smcss"
+	"golang.org/x/sys/unix"
 )
 
 type (
@@ -42,10 +43,17 @@ func dumps(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	const n = 3
 	address, sink := serve(t, lt, "sink", 5008)
 	defer lab.Kill(t, sink)
-	for _, p := range streams(t, lt, address, n) {
+	senders := streams(t, lt, address, n)
+	for _, p := range senders {
 		defer lab.Kill(t, p)
 	}
 	await(t, lt, "b", address, n)
+	// The connections stay. Their data would take the processors from the commands.
+	for _, p := range senders {
+		if err := p.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
 	a, b := theGroup(t, lt, "a"), theGroup(t, lt, "b")
 	if a.Role != jsondoc.RoleClient || b.Role != jsondoc.RoleServer || a.Conns != n || b.Conns != n || a.Links[0].Conns != n {
 		t.Errorf("client %+v, server %+v", a, b)

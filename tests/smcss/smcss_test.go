@@ -28,6 +28,14 @@ func TestListing(t *testing.T) {
 			}
 			defer func() { _ = source.Signal(unix.SIGKILL) }()
 			lt.Must("a", "until smcss --peer 10.0.0.2:5001 | grep -q ACTIVE; do sleep 0.1; done")
+			if mode == "" {
+				// checkFallback wants to see that data was sent.
+				lt.Must("a", `until smcss -i --peer 10.0.0.2:5001 | grep -q 'sent:[0-9]\{5\}'; do sleep 0.1; done`)
+			}
+			// The connection stays. Its data would take the processors from the commands.
+			if err := source.Signal(unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
 			checkHost(t, lt, "b", "-l", `^LISTEN         00000 \d{7} 0\.0\.0\.0:5001            $`)
 			checkHost(t, lt, "b", "-lp", `^LISTEN         00000 \d{7} 0\.0\.0\.0:5001            users:\(\("smcflow",pid=\d+,fd=\d+\)\)$`)
 			if mode == "SMCR" {
