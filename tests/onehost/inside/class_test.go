@@ -291,7 +291,7 @@ func TestClassPNET(t *testing.T) {
 			}
 		}
 	})
-	guest.Run(t, "modprobe -q dummy || :\n"+fmt.Sprintf(pnetChurn, length(10, 300)))
+	guest.Run(t, "modprobe -q dummy || :\n"+fmt.Sprintf(pnetChurn, length(6, 300)))
 	cancel()
 	wg.Wait()
 	if err := unix.Shutdown(l, unix.SHUT_RDWR); err != nil {

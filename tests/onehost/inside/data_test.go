@@ -194,7 +194,7 @@ func TestChunks(t *testing.T) {
 			for _, w := range chunks {
 				for _, r := range chunks {
 					// Send enough to wrap around the ring, unless that takes too long.
-					total := min(3*ring, length(600, 50_000)*min(w, r), length(1, 8)<<19)
+					total := min(3*ring, length(600, 50_000)*min(w, r), length(1, 16)<<18)
 					if overR {
 						total /= 8
 					}
@@ -250,7 +250,7 @@ func TestMixedEach(t *testing.T) {
 		for wname, w := range writers {
 			for rname, r := range readers {
 				for _, n := range []int{5, 4096, 70_001} {
-					total := int64(min(4*usual, length(300, 1000)*n))
+					total := int64(min(4*usual, length(150, 1000)*n))
 					if err := c.exchange(total, always(w, n), always(r, n)); err != nil {
 						t.Fatalf("%s and %s by %d, blocking=%v: %v", wname, rname, n, blocking, err)
 					}

@@ -133,7 +133,7 @@ func TestMemoryCeiling(t *testing.T) {
 	ours.Need(t)
 	needD(t)
 	settled(t)
-	n, limit := length(2000, 10000), uint64(length(16, 64))<<20
+	n, limit := length(1000, 10000), uint64(length(8, 64))<<20
 	if guest.Checked(t) {
 		n, limit = 300, 4<<20 // the debug kernel takes minutes for more
 	}

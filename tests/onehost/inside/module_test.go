@@ -26,7 +26,7 @@ var local = netip.MustParseAddrPort("127.0.0.1:7100")
 // TestModuleLoads loads and unloads the module repeatedly, immediately after its sockets were busy.
 func TestModuleLoads(t *testing.T) {
 	guest.UseNull(t, true)
-	rounds := 5
+	rounds := 3
 	if guest.NullGuest.Full() {
 		rounds = 100
 	}

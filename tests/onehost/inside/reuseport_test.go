@@ -160,8 +160,9 @@ func sharedListeners(t *testing.T, addr netip.AddrPort, n int) (end func()) {
 // been closed.
 func TestReuseportManyListeners(t *testing.T) {
 	settled(t)
-	const idle, answering, clients = 4000, 8, 200
-	guest.RaiseFiles(t, 2*idle)
+	const answering, clients = 8, 200
+	idle := length(2000, 4000)
+	guest.RaiseFiles(t, uint64(2*idle))
 	onlySMC(t, 4*clients)
 	addr, other := netip.AddrPortFrom(here.Addr(), 7400), netip.AddrPortFrom(here.Addr(), 7401)
 	var unused []int
