@@ -317,7 +317,9 @@ func TestOddPeers(t *testing.T) {
 					c.Close()
 				}
 			}()
-			live := overTCP(l.Addr().(*net.TCPAddr).AddrPort()).Run(t.Context())
+			client := overTCP(l.Addr().(*net.TCPAddr).AddrPort())
+			client.Timeout = 5 * time.Second // a busy machine may take a second for the greeting
+			live := client.Run(t.Context())
 			if live.Failure != p.want || live.Transport.Mode != "TCP" {
 				t.Errorf("%q, %v", live.Failure, live.Err)
 			}
