@@ -93,6 +93,17 @@ func Kill(t testing.TB, p *Process) {
 	}
 }
 
+// Suspend stops programs that move data, until they are killed. Their connections stay, but the data would take the processors from what
+// the test runs.
+func Suspend(t testing.TB, programs ...*Process) {
+	t.Helper()
+	for _, p := range programs {
+		if err := p.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Allow names reports that the test provokes.
 func (lt *Test) Allow(patterns ...*regexp.Regexp) { lt.allowed = append(lt.allowed, patterns...) }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/lab"
-	"golang.org/x/sys/unix"
 )
 
 func TestStock(t *testing.T) {
@@ -88,10 +87,7 @@ func connection(t *testing.T, lt *lab.Test) {
 	if err := lt.Host("a").WaitFor(ctx, "smcss --state active --port 5001 | grep -q :5001"); err != nil {
 		t.Fatal(err)
 	}
-	// The connection stays. Its data would take the processors from the commands.
-	if err := source.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	lab.Suspend(t, source)
 	views := append(overTCP, always...)
 	if lt.Hosts[0].Kernel.StockSMCRWorks() {
 		views = append(overRDMA, always...)

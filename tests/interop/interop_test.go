@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/lab"
-	"golang.org/x/sys/unix"
 )
 
 func TestWithStock(t *testing.T) {
@@ -102,10 +101,7 @@ func between(t *testing.T, lt *lab.Test, client, server, clientWhy, serverWhy st
 			t.Fatal(err)
 		}
 	}
-	// The connection stays. Its data would take the processors from the commands.
-	if err := source.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	lab.Suspend(t, source)
 	for _, end := range []struct{ host, why string }{{client, clientWhy}, {server, serverWhy}} {
 		out := lt.Must(end.host, "smcss --state active --port 5001")
 		if !regexp.MustCompile(`TCP ` + end.why + ` *\n`).MatchString(out) {

@@ -13,7 +13,6 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/internal/tool/smcrd"
 	"github.com/smckit/smckit/internal/tool/smcss"
-	"golang.org/x/sys/unix"
 )
 
 type (
@@ -48,12 +47,7 @@ func dumps(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 		defer lab.Kill(t, p)
 	}
 	await(t, lt, "b", address, n)
-	// The connections stay. Their data would take the processors from the commands.
-	for _, p := range senders {
-		if err := p.Signal(unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lab.Suspend(t, senders...)
 	a, b := theGroup(t, lt, "a"), theGroup(t, lt, "b")
 	if a.Role != jsondoc.RoleClient || b.Role != jsondoc.RoleServer || a.Conns != n || b.Conns != n || a.Links[0].Conns != n {
 		t.Errorf("client %+v, server %+v", a, b)

@@ -32,10 +32,7 @@ func TestListing(t *testing.T) {
 				// checkFallback wants to see that data was sent.
 				lt.Must("a", `until smcss -i --peer 10.0.0.2:5001 | grep -q 'sent:[0-9]\{5\}'; do sleep 0.1; done`)
 			}
-			// The connection stays. Its data would take the processors from the commands.
-			if err := source.Signal(unix.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			lab.Suspend(t, source)
 			checkHost(t, lt, "b", "-l", `^LISTEN         00000 \d{7} 0\.0\.0\.0:5001            $`)
 			checkHost(t, lt, "b", "-lp", `^LISTEN         00000 \d{7} 0\.0\.0\.0:5001            users:\(\("smcflow",pid=\d+,fd=\d+\)\)$`)
 			if mode == "SMCR" {
