@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * CDC over a link: each message follows the data that it tells of. conn/cdc.c decides what a message
- * says; here is how it is sent and received.
+ * says; here is how it is sent, and in cdc_recv.c how it is received.
  *
  * Data stays in the send ring until the peer has it, because the adapter may have to send it again. The
  * peer's cursor tells when. But a peer with a large RMB reads a tenth of it before it sends its cursor,
@@ -305,19 +305,6 @@ bool smc_rdma_peer_full(const struct smc_conn *conn)
 	return READ_ONCE(conn->tx_prod) - READ_ONCE(rc->rx.cons.pos) >= conn->tx_size;
 }
 
-/*
- * Reports free space to writers: the peer's RMBE has room beyond what it has read, our send ring beyond what has
- * arrived. Data that the peer has read has arrived.
- */
-static void cdc_report_space(struct smc_rdma_conn *rc)
-{
-	struct smc_conn *conn = rc->conn;
-	u64 read = rc->rx.cons.pos;
-
-	lockdep_assert_held(&rc->recv_lock);
-	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived.pos)));
-}
-
 static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 seq)
 {
 	struct smc_rdma_batch *batch = container_of(completion, struct smc_rdma_batch, completion);
@@ -328,7 +315,7 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 	spin_lock_bh(&rc->recv_lock);
 	if (pos > rc->arrived.pos)
 		rc->arrived = (struct smc_rdma_mark){ .pos = pos, .seq = seq };
-	cdc_report_space(rc);
+	smc_rdma_cdc_report_space(rc);
 	spin_unlock_bh(&rc->recv_lock);
 	rcu_read_unlock();
 	send_corked_data(rc);
@@ -383,216 +370,4 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc)
 	spin_lock_init(&rc->recv_lock);
 	INIT_LIST_HEAD(&rc->waiter.list);
 	rc->waiter.fn = cdc_sq_has_room;
-}
-
-/* Returns the end of the data that the peer can have read. Taking the lock waits for a thread that is posting more. */
-static u64 posted_end(struct smc_rdma_conn *rc)
-{
-	u64 pos;
-
-	spin_lock_bh(&rc->lock);
-	pos = rc->tx.most_sent;
-	spin_unlock_bh(&rc->lock);
-	return pos;
-}
-
-/*
- * Takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a callback of the link, or
- * has seen in that section that the link can be used, so that no buffer is unmapped; or nothing bounces.
- */
-static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
-{
-	struct smc_conn *conn = rc->conn;
-	u32 at = rc->rx.prod.at.count;
-	struct smc_cdc_delta delta;
-
-	lockdep_assert_held(&rc->recv_lock);
-	if (smc_cdc_recv(&rc->rx, msg, posted_end(rc), conn->rx.size, conn->tx_size, &delta)) {
-		smc_link_fail(link, SMC_LINK_AHEAD, 0);
-		return;
-	}
-	if (delta.data > 0 && smc_rdma_buf_map_of(rc->rmb, link)->bounces)
-		smc_rdma_buf_sync(rc->rmb, link, at, delta.data);
-	smc_upcall_received(conn, &rc->rx, &delta);
-	if (delta.space > 0) {
-		WRITE_ONCE(link->last_read, jiffies);
-		cdc_report_space(rc);
-	}
-	if (smc_conn_cdc_due(conn, &rc->tx, &delta) && smc_conn_get_live(conn)) {
-		smc_rdma_cdc_send(rc);
-		smc_conn_put(conn);
-	}
-	if (delta.closing)
-		smc_upcall_close(conn, delta.closing);
-}
-
-/* smc_rdma_cdc_keep() - keeps a message instead of one that came before. Softirq. */
-void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
-		       const struct smc_cdc *msg)
-{
-	u8 urgent = kept->msg.flags & SMC_CDC_URGENT;
-
-	lockdep_assert_held(&rc->recv_lock);
-	kept->any = true;
-	kept->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
-	kept->link = link->serial;
-	kept->msg = *msg;
-	kept->msg.flags |= urgent;
-}
-
-/*
- * smc_rdma_cdc_take_kept() - takes in the message that was kept, once. If its link is lost meanwhile, the data is lost with it
- * where adapter and processor do not see the same memory. A link that can be used keeps the buffer mapped, in this RCU section.
- * Softirq. Return: false if the data is lost.
- */
-bool smc_rdma_cdc_take_kept(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept)
-{
-	struct smc_link *link = smc_lgr_rdma_get_by_serial(rc->group, kept->link);
-	bool mapped = link && smc_link_usable(link);
-	bool taken = mapped || (!kept->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces);
-
-	lockdep_assert_held(&rc->recv_lock);
-	kept->any = false;
-	if (taken) {
-		rc->rx.seq = kept->msg.seq;
-		cdc_take(rc, mapped ? link : rc->link, &kept->msg);
-	}
-	smc_link_put(link);
-	return taken;
-}
-
-/* A client may write as soon as it has sent CONFIRM, and its message may overtake CONFIRM. */
-static bool keep_early(struct smc_rdma_conn *rc, const struct smc_link *link, const struct smc_cdc *msg)
-{
-	bool early;
-
-	spin_lock_bh(&rc->lock);
-	early = !rc->ready;
-	if (early)
-		smc_rdma_cdc_keep(rc, &rc->early, link, msg);
-	spin_unlock_bh(&rc->lock);
-	return early;
-}
-
-/* Takes in the next message unless a later one has come before it. The caller is in an RCU section. */
-static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
-{
-	lockdep_assert_held(&rc->recv_lock);
-	if (smc_cdc_is_late(&rc->rx, msg->seq))
-		return;
-	rc->rx.seq = msg->seq;
-	/* Without immediate data, a peer also changes the link without validation. */
-	if (!rc->group->immediate && rc->rx_link && !rc->awaited.link)
-		rc->rx_link = link->serial;
-	WRITE_ONCE(rc->received, true);
-	if (!keep_early(rc, link, msg))
-		cdc_take(rc, link, msg);
-}
-
-static void rdma_cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
-{
-	spin_lock_bh(&rc->recv_lock);
-	if (unlikely(rc->awaited.link && rc->awaited.link != link->serial)) {
-		smc_rdma_failover_keep(rc, link, msg);
-	} else {
-		cdc_recv_in_order(rc, link, msg);
-		if (unlikely(rc->awaited.link))
-			smc_rdma_failover_recv_awaited(rc);
-	}
-	spin_unlock_bh(&rc->recv_lock);
-}
-
-/* smc_rdma_cdc_recv() - a CDC message has come over a link. Softirq. */
-void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
-{
-	struct smc_lgr_rdma *group = link->group;
-	struct smc_conn *conn;
-	struct smc_cdc msg;
-
-	if (smc_cdc_r_decode(buf, len, &msg))
-		return;
-	rcu_read_lock();
-	conn = xa_load(&group->conns, msg.token);
-	if (conn && (msg.flags & SMC_CDC_FAILOVER))
-		smc_rdma_failover_recv(conn->priv, link, msg.seq);
-	else if (conn)
-		rdma_cdc_recv(conn->priv, link, &msg);
-	/* Also for one that ends this very moment: see rdma_release(). */
-	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
-		smc_lgr_rdma_peer_closed(group, msg.token);
-	rcu_read_unlock();
-}
-
-/*
- * Takes in immediate data. By another link than the peer sends by now it is late: messages with the whole state have come
- * after it. The caller is in an RCU section.
- */
-static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len)
-{
-	struct smc_cdc msg;
-
-	lockdep_assert_held(&rc->recv_lock);
-	if (rc->rx_link && rc->rx_link != link->serial && rc->awaited.link != link->serial)
-		return;
-	if (rc->awaited.link && rc->awaited.link != link->serial) {
-		smc_rdma_failover_keep_imm(rc, link, imm, len);
-		return;
-	}
-	if (!rc->ready || smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
-		smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
-		return;
-	}
-	rc->rx.seq = msg.seq;
-	WRITE_ONCE(rc->received, true);
-	cdc_take(rc, link, &msg);
-	if (unlikely(rc->awaited.link))
-		smc_rdma_failover_recv_awaited(rc);
-}
-
-/*
- * smc_rdma_cdc_recv_imm() - the peer has written bytes to an RMB over a link, with immediate data in host order. The
- * peer of the link's group has agreed to immediate data. Softirq.
- */
-void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
-{
-	struct smc_rdma_conn *rc;
-
-	rcu_read_lock();
-	rc = rcu_dereference(link->group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
-	if (rc) {
-		spin_lock_bh(&rc->recv_lock);
-		recv_imm(rc, link, imm, len);
-		spin_unlock_bh(&rc->recv_lock);
-	}
-	rcu_read_unlock();
-}
-
-/* smc_rdma_cdc_start() - starts a connection with the RMBE of its peer's ACCEPT or CONFIRM. May sleep. */
-void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
-{
-	struct smc_conn *conn = rc->conn;
-	bool early, revoked;
-
-	rc->peer_token = peer->token;
-	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
-	conn->tx_window = min(conn->tx_size, rc->snd->size);
-	conn->tx_buf = rc->snd->size;
-	conn->tx_least = conn->tx_window / 8;
-	conn->peer_waits_half = rc->group->immediate;
-	rcu_read_lock();
-	/* The early message is taken in first, whatever comes now. */
-	spin_lock_bh(&rc->recv_lock);
-	spin_lock(&rc->lock);
-	early = rc->early.any;
-	revoked = rc->tx.write_closed;
-	rc->ready = true;
-	if (!rc->rx_link)
-		rc->rx_link = rc->link->serial;
-	spin_unlock(&rc->lock);
-	if (early && !smc_rdma_cdc_take_kept(rc, &rc->early))
-		revoked = true;
-	spin_unlock_bh(&rc->recv_lock);
-	if (revoked)
-		smc_upcall_reset(conn);
-	rcu_read_unlock();
 }

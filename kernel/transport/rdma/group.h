@@ -384,6 +384,9 @@ void smc_rdma_stop_writing(struct smc_rdma_conn *rc);
 void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
+
+/* cdc_recv.c */
+void smc_rdma_cdc_report_space(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
 void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
 		       const struct smc_cdc *msg);
