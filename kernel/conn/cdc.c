@@ -18,8 +18,9 @@ u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *r
 {
 	if (READ_ONCE(rx->state) & SMC_CDC_ABORT)
 		return tx->prod.pos;
+	/* What the peer has read meanwhile of what was taken back is beyond the end: see smc_cdc_catch_up(). */
 	if (READ_ONCE(tx->write_closed))
-		return tx->closed_end;
+		return tx->closed_end > tx->prod.pos ? tx->closed_end : tx->prod.pos;
 	if (READ_ONCE(rx->cons.pos) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))
 		return tx->urgent_sent;
 	return urgent > tx->prod.pos ? urgent : written;

@@ -90,6 +90,36 @@ static void catching_up(void)
 	}
 }
 
+/* A connection that ends reports no data beyond what was sent, nor less than the peer has read of what was taken back. */
+static void ended(void)
+{
+	static const struct {
+		const char *name;
+		u64 back_to, read, written, end;
+	} ends[] = {
+		{ "nothing is taken back", 50, 0, 60, 50 },
+		{ "the peer has read nothing of it", 20, 20, 60, 20 },
+		{ "the peer has read some", 20, 30, 60, 30 },
+		{ "the peer has read everything", 20, 50, 60, 50 },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct smc_cdc_tx tx = { .prod = track(50, 0, 50), .most_sent = 50 };
+		const struct smc_cdc_rx rx = { .cons.pos = ends[i].read };
+		const struct smc_cdc_now now = { .written = ends[i].written, .tx_size = SIZE, .rx_size = SIZE };
+		struct smc_cdc_update u;
+
+		check_case = ends[i].name;
+		smc_cdc_rewind(&tx, ends[i].back_to, SIZE);
+		smc_cdc_stop(&tx);
+		smc_cdc_catch_up(&tx, &rx, SIZE);
+		smc_cdc_build(&tx, &rx, &now, &u);
+		CHECK_EQ(u.prod.pos, ends[i].end);
+		CHECK_EQ(tx.prod.pos, ends[i].end);
+	}
+}
+
 /* The message after a rewind, and the one after that, of 60 bytes. */
 static const struct {
 	const char *name;
@@ -263,6 +293,7 @@ static void two_links(void)
 }
 
 const struct test failover_tests[] = {
-	{ "rewinding", rewinding }, { "catching up", catching_up }, { "urgent again", urgent_again }, { "most sent", most_sent },
+	{ "rewinding", rewinding }, { "catching up", catching_up }, { "ended", ended },
+	{ "urgent again", urgent_again }, { "most sent", most_sent },
 	{ "order", order }, { "two links", two_links }, { NULL, NULL },
 };
