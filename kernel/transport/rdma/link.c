@@ -246,6 +246,24 @@ again:
 }
 
 /*
+ * Lets events of its device reach a link. Those since the path was chosen went to links that were on the list. Return: 0, or
+ * -ENODEV if the device, the port or its GID is gone: no group has the link yet that could lose it.
+ */
+static int add_to_device(struct smc_link *link)
+{
+	struct smc_rdma_dev *dev = link->path.dev;
+	unsigned long next;
+
+	spin_lock_bh(&dev->lock);
+	list_add(&link->on_dev, &dev->links);
+	next = check_link(link);
+	spin_unlock_bh(&dev->lock);
+	if (next != MAX_JIFFY_OFFSET)
+		smc_rdma_dev_look(dev);
+	return READ_ONCE(link->state) == SMC_LINK_DOWN ? -ENODEV : 0;
+}
+
+/*
  * smc_link_new() - makes a link of a group over a path, with a reference on the device. The settings give the sizes of
  * its queues. May sleep. Return: the link, or ERR_PTR(-ENOMEM) and the like.
  */
@@ -253,7 +271,6 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 			      const struct smc_sysctl *sysctl)
 {
 	struct smc_link *link;
-	unsigned long next;
 	int rc;
 
 	might_sleep();
@@ -285,20 +302,13 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	smc_rdma_llc_init_link(link);
 	smc_link_acks_init(link);
 	INIT_WORK(&link->down, down_work);
-	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link);
+	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link) ?: add_to_device(link);
 	if (rc) {
 		/* Not smc_link_discard(): the work `down` may wait for the one that adds the link. */
 		smc_link_end(link);
 		smc_link_put(link);
 		return ERR_PTR(rc);
 	}
-	spin_lock_bh(&path->dev->lock);
-	list_add(&link->on_dev, &path->dev->links);
-	/* Events since the path was chosen went to links that were on the list. */
-	next = check_link(link);
-	spin_unlock_bh(&path->dev->lock);
-	if (next != MAX_JIFFY_OFFSET)
-		smc_rdma_dev_look(path->dev);
 	return link;
 }
 

@@ -61,6 +61,9 @@ bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bo
 		added = true;
 	}
 	spin_unlock_bh(&group->lock);
+	/* If it has failed before it had a slot, what ends it has not found it. */
+	if (added && READ_ONCE(link->state) == SMC_LINK_DOWN)
+		smc_link_retire(link);
 	return added;
 }
 

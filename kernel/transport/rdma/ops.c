@@ -126,7 +126,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	struct smc_link *link = smc_link_new(group, path, smc_net(ro->lgr->key.net)->sysctl);
 
 	if (IS_ERR(link))
-		return memory_reason(PTR_ERR(link));
+		return PTR_ERR(link) == -ENODEV ? SMC_REASON_NO_ACTIVE_LINK : memory_reason(PTR_ERR(link));
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
 	if (!smc_lgr_rdma_add_link(group, link, false)) {
 		smc_link_discard(link);
