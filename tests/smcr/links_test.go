@@ -42,6 +42,7 @@ func linksBetween(t *testing.T, p [2]side) {
 	t.Run("added", func(t *testing.T) { linkAdded(t, lt) })
 	if p[0].module == p[1].module {
 		t.Run("other interface", func(t *testing.T) { joinsByOtherInterface(t, lt) })
+		t.Run("last messages", func(t *testing.T) { lastMessagesLost(t, lt) })
 		t.Run("lost and found", func(t *testing.T) { linksLost(t, lt) })
 		t.Run("returns", func(t *testing.T) { connsReturn(t, lt) })
 		t.Run("short connections", func(t *testing.T) { linksLostInHandshakes(t, lt) })
@@ -331,6 +332,40 @@ func linksLostInHandshakes(t *testing.T, lt *lab.Test) {
 		lt.Must(host, fmt.Sprintf("rdma link add rxe%[1]d type rxe netdev eth%[1]d", n))
 	}
 	finish(t, check)
+}
+
+// lastMessagesLost loses a link when a server has closed its connections, and its client does so: no connection is left whose end
+// could go on by the other link, but the last messages do. Otherwise the server waits for them until its TCP gives up.
+func lastMessagesLost(t *testing.T, lt *lab.Test) {
+	lt.Must("b", "sysctl -qw net.ipv4.tcp_fin_timeout=120")
+	defer lt.Must("b", "sysctl -qw net.ipv4.tcp_fin_timeout=60")
+	address, sink := serve(t, lt, "sink", 5061)
+	client := keepIn(t, lt, "", address, 6)
+	awaitLinks(t, lt, true)
+	for _, host := range []string{"a", "b"} {
+		if err := lt.Host(host).WaitFor(t.Context(), connsOnLinks("n == 2 && all == 6")); err != nil {
+			t.Fatalf("host %s: %v\n%s", host, err, lt.Must(host, "smcr -d link"))
+		}
+	}
+	lab.Suspend(t, client)
+	lab.Kill(t, sink)
+	if err := lt.Host("a").WaitFor(t.Context(), "test $(smcss --port 5061 | grep -c APPCLOSEWAIT1) = 6"); err != nil {
+		t.Fatalf("%v\n%s", err, lt.Must("a", "smcss"))
+	}
+	lt.Wires[0].Cut()
+	lab.Kill(t, client)
+	for _, host := range []string{"a", "b"} {
+		if err := lt.Host(host).WaitFor(t.Context(), connsOnLinks("all == 0")); err != nil {
+			t.Errorf("host %s: %v\n%s", host, err, lt.Must(host, "smcr -d link; smcss -a"))
+		}
+	}
+	lt.Wires[0].Restore()
+	awaitLinks(t, lt, true)
+}
+
+// connsOnLinks is a command that checks how many links have connections (n), and how many they are (all).
+func connsOnLinks(condition string) string {
+	return fmt.Sprintf("smcr link | awk '/LINK_/ { n += $6 > 0; all += $6 } END { exit !(%s) }'", condition)
 }
 
 // awaitPorts waits until both ports of a host are active.

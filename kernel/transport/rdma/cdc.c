@@ -119,13 +119,46 @@ static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_up
 }
 
 /*
+ * Selects what is called when a message has arrived, or NULL, with a reference on the connection. A message that closes may
+ * be the last one: if it is lost with its link, smc_rdma_failover_ended() sends it again. One at a time is looked after.
+ */
+static struct smc_link_completion *take_completion(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
+{
+	struct smc_rdma_batch *batch;
+
+	lockdep_assert_held(&rc->lock);
+	if ((u->msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT)) && !rc->last_out) {
+		smc_conn_get(rc->conn);
+		rc->last_out = true;
+		return &rc->last;
+	}
+	batch = next_batch(rc, u->prod.pos);
+	if (!batch)
+		return NULL;
+	smc_conn_get(rc->conn);
+	WRITE_ONCE(batch->pending, true);
+	return &batch->completion;
+}
+
+/* The link does not have the completion, or had it before, with a reference of its own. */
+static void drop_completion(struct smc_rdma_conn *rc, struct smc_link_completion *completion, int err)
+{
+	lockdep_assert_held(&rc->lock);
+	if (completion == &rc->last)
+		rc->last_out = false;
+	else if (err)
+		WRITE_ONCE(container_of(completion, struct smc_rdma_batch, completion)->pending, false);
+	smc_conn_put(rc->conn);
+}
+
+/*
  * Posts the data and the message. The caller holds a reference on the connection. Each place on the link's lists has
  * one, too: a batch takes it first, because its completion may come at once; a waiter's is not put before we release
  * the lock. Return: as smc_link_send() does.
  */
 static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 {
-	struct smc_rdma_batch *batch = next_batch(rc, u->prod.pos);
+	struct smc_link_completion *completion = take_completion(rc, u);
 	struct smc_link_write w[SMC_LINK_WRITES];
 	u8 msg[SMC_CDC_R_LEN];
 	struct smc_link_send_req req = {
@@ -134,7 +167,7 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 		.msg = msg,
 		/* The send ring is needed again once the connection's last message has arrived, or its link is to change then. */
 		.signaled = u->msg.state || rc->held,
-		.completion = batch ? &batch->completion : NULL,
+		.completion = completion,
 		.pos = u->prod.pos,
 		.seq = u->msg.seq,
 		.waiter = &rc->waiter,
@@ -147,15 +180,9 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 		req.imm = smc_cdc_encode_imm(&rc->tx, u, rc->peer_token & 0xff);
 	else
 		smc_cdc_r_encode(&u->msg, msg);
-	if (batch) {
-		smc_conn_get(rc->conn);
-		WRITE_ONCE(batch->pending, true);
-	}
 	err = smc_link_send(rc->link, &req);
-	if (batch && (err || !req.fresh))
-		smc_conn_put(rc->conn);
-	if (batch && err)
-		WRITE_ONCE(batch->pending, false);
+	if (completion && (err == -EAGAIN || !req.fresh))
+		drop_completion(rc, completion, err);
 	if (!err)
 		smc_rdma_failover_mark(rc, req.at, u);
 	/* Until it has been sent: it may be the connection's last message. */
@@ -174,9 +201,12 @@ static int cdc_send_update(struct smc_rdma_conn *rc)
 	lockdep_assert_held(&rc->lock);
 	smp_mb__after_spinlock(); /* pairs with that of smc_conn_cdc_due() */
 	rc->snd_off = (rc->snd_off + smc_cdc_catch_up(&rc->tx, &rc->rx, rc->conn->tx_size)) & (rc->snd->size - 1);
-	if (rc->tx.write_closed && !READ_ONCE(rc->bound))
+	if (rc->over || (rc->tx.write_closed && !READ_ONCE(rc->bound)))
 		rc->tx.closed_end = rc->tx.prod.pos; /* the peer's RMB may be others' by now */
 	cdc_build(rc, &u);
+	/* The peer must not take the end of what it has got for the end of the data. */
+	if (rc->over && u.prod.pos < max(rc->tx.most_sent, rc->tx.written) && smc_cdc_peer_can_receive(&rc->rx))
+		u.msg.state |= SMC_CDC_ABORT;
 	data = u.prod.pos - rc->tx.prod.pos;
 	sync_bytes(rc->snd, rc->link, rc->snd_off, data);
 	err = cdc_post(rc, &u);
@@ -322,14 +352,28 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 	smc_conn_put(rc->conn);
 }
 
+/* A message with C or A has arrived, or may be lost with its link. */
+static void last_arrived(struct smc_link_completion *completion, u64 pos, u16 seq)
+{
+	struct smc_rdma_conn *rc = container_of(completion, struct smc_rdma_conn, last);
+
+	spin_lock_bh(&rc->lock);
+	rc->last_out = false;
+	spin_unlock_bh(&rc->lock);
+	if (!pos)
+		smc_rdma_failover_ended(rc);
+	smc_conn_put(rc->conn);
+}
+
 /*
- * smc_rdma_stop_writing() - a connection has ended: no data is written to the peer's RMB any more; messages may still be sent,
- * by the same link. Softirq.
+ * smc_rdma_stop_writing() - a connection has ended: no data is written to the peer's RMB any more; messages may still be sent.
+ * Softirq.
  */
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
 	rc->over = true;
+	rc->validate = false; /* no data follows */
 	smc_cdc_stop(&rc->tx);
 	rc->tx.closed_end = rc->tx.prod.pos;
 	spin_unlock_bh(&rc->lock);
@@ -366,6 +410,9 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc)
 		rc->batch[i].completion.fn = batch_arrived;
 		rc->batch[i].rc = rc;
 	}
+	INIT_LIST_HEAD(&rc->last.list);
+	rc->last.fn = last_arrived;
+	rc->last.after_end = true;
 	spin_lock_init(&rc->lock);
 	spin_lock_init(&rc->recv_lock);
 	INIT_LIST_HEAD(&rc->waiter.list);

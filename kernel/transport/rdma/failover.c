@@ -292,6 +292,33 @@ void smc_rdma_failover(struct smc_link *link)
 	}
 }
 
+/*
+ * smc_rdma_failover_ended() - a message that closes a connection may be lost with its link, which has been stopped. If the
+ * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data, so there is
+ * nothing to validate. Softirq.
+ */
+void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
+{
+	struct smc_link *to = smc_lgr_rdma_get_link(rc->group, NULL), *from = NULL;
+
+	if (!to)
+		return;
+	spin_lock_bh(&rc->recv_lock);
+	spin_lock(&rc->lock);
+	if (rc->over && READ_ONCE(rc->link->lost_called)) {
+		from = rc->link;
+		take_back(rc);
+		rc->validate = false;
+		WRITE_ONCE(rc->link, smc_link_get(to));
+	}
+	spin_unlock(&rc->lock);
+	spin_unlock_bh(&rc->recv_lock);
+	if (from)
+		smc_rdma_cdc_send(rc);
+	smc_link_put(from);
+	smc_link_put(to);
+}
+
 /* Has all that a connection has sent by a link, up to a position, arrived, and have its completions been called? */
 static bool all_arrived(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
 {

@@ -220,7 +220,9 @@ struct smc_rdma_conn {
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
 	u32 failovers;			/* how often the connection has changed its link; read without the lock */
-	bool over;			/* the connection has ended: it goes to no other link */
+	bool over;			/* the connection has ended: it writes no data, and another link only repeats its last message */
+	struct smc_link_completion last;	/* of a message with C or A; holds a reference on the connection while it is out */
+	bool last_out;
 	bool held;			/* nothing is sent until what was sent has arrived: see smc_rdma_balance_soon() */
 	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */
 	bool validate;			/* the link has changed, and failover validation is due */
@@ -401,6 +403,7 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
 void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc);
+void smc_rdma_failover_ended(struct smc_rdma_conn *rc);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);

@@ -299,6 +299,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	INIT_LIST_HEAD(&link->maps);
 	INIT_LIST_HEAD(&link->waiting);
 	INIT_LIST_HEAD(&link->completions);
+	INIT_LIST_HEAD(&link->lost);
 	smc_rdma_llc_init_link(link);
 	smc_link_acks_init(link);
 	INIT_WORK(&link->down, down_work);
@@ -380,6 +381,7 @@ void smc_link_finish(struct smc_link *link)
 		wait_for_completion(&link->finished);
 		return;
 	}
+	smc_link_call_lost(link);
 	if (link->reg_qp.qp)
 		ib_destroy_qp(link->reg_qp.qp);
 	if (link->qp)

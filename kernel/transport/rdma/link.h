@@ -85,6 +85,7 @@ struct smc_link_completion {
 	u64 at;			/* of sq_posted; sq_lock */
 	u64 pos;		/* of the sender's stream; sq_lock, as what follows */
 	u16 seq;		/* of its message */
+	bool after_end;		/* if the link fails, it is called once that has been stopped, by smc_link_call_lost(); never changes */
 	/* Softirq. Posting again before the callback runs replaces what is reported. 0 for pos if the link has failed. */
 	void (*fn)(struct smc_link_completion *completion, u64 pos, u16 seq);
 };
@@ -166,7 +167,7 @@ struct smc_link_send_req {
 	u64 pos;			/* for that, as seq */
 	u16 seq;
 	struct smc_link_waiter *waiter;	/* called once there is room again, if there is none now */
-	bool fresh;			/* out: the completion, or without room the waiter, was not on the link's list before */
+	bool fresh;			/* out: the completion, or without room the waiter, is on a list of the link, and was not before */
 };
 
 struct smc_link {
@@ -223,6 +224,8 @@ struct smc_link {
 	struct list_head waiting;	/* struct smc_link_waiter */
 	const struct smc_link_waiter *turn;	/* taken off `waiting` last; only compared */
 	struct list_head completions;	/* struct smc_link_completion, in the order that they were sent */
+	struct list_head lost;		/* of these, the ones to call after the end of the link */
+	bool lost_called;		/* the link has been stopped, and these are called; read without the lock, too */
 	bool inline_ok;
 	u8 *tx_msgs;			/* sq_size messages, if they cannot go inline */
 	u64 tx_dma;
@@ -279,6 +282,7 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
 
 /* queue.c */
 void smc_link_wake(struct smc_link *link);
+void smc_link_call_lost(struct smc_link *link);
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
 struct ib_cqe *smc_link_signal(struct smc_link *link, u64 last);
 int smc_link_send(struct smc_link *link, struct smc_link_send_req *req);

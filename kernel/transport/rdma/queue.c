@@ -47,6 +47,17 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 	return waiter;
 }
 
+/* Leaves the completions of a link that is down, from the first on, to smc_link_call_lost() if that is to call them. */
+static void put_off_completions(struct smc_link *link)
+{
+	struct smc_link_completion *completion, *next;
+
+	lockdep_assert_held(&link->sq_lock);
+	list_for_each_entry_safe(completion, next, &link->completions, list)
+		if (completion->after_end)
+			list_move_tail(&completion->list, &link->lost);
+}
+
 /* Returns the first completion whose work requests have arrived, or any if the link is down. */
 static struct smc_link_completion *next_completion(struct smc_link *link, u64 *pos, u16 *seq)
 {
@@ -54,6 +65,8 @@ static struct smc_link_completion *next_completion(struct smc_link *link, u64 *p
 	struct smc_link_completion *completion;
 
 	spin_lock_bh(&link->sq_lock);
+	if (!usable)
+		put_off_completions(link);
 	completion = list_first_entry_or_null(&link->completions, struct smc_link_completion, list);
 	if (completion && usable && link->sq_done < completion->at)
 		completion = NULL;
@@ -78,6 +91,29 @@ void smc_link_wake(struct smc_link *link)
 		completion->fn(completion, pos, seq);
 	while ((waiter = next_waiter(link)))
 		waiter->fn(waiter);
+}
+
+/*
+ * smc_link_call_lost() - a link has been stopped, and its peer has been asked for that where it can be: calls the completions that wait for
+ * that. Messages that were sent by the link may be lost; what has not arrived does not arrive any more. Softirq.
+ */
+void smc_link_call_lost(struct smc_link *link)
+{
+	struct smc_link_completion *completion;
+	u16 seq = 0;
+
+	do {
+		spin_lock_bh(&link->sq_lock);
+		WRITE_ONCE(link->lost_called, true);
+		completion = list_first_entry_or_null(&link->lost, struct smc_link_completion, list);
+		if (completion) {
+			list_del_init(&completion->list);
+			seq = completion->seq;
+		}
+		spin_unlock_bh(&link->sq_lock);
+		if (completion)
+			completion->fn(completion, 0, seq);
+	} while (completion);
 }
 
 /* smc_link_sent() - a signaled work request is done, and those before it. Softirq, by the completion queue. */
@@ -206,6 +242,20 @@ static void add_completion(struct smc_link *link, struct smc_link_send_req *req,
 	list_move_tail(&completion->list, &link->completions);
 }
 
+/* A message cannot be sent, because the link is down. Its completion is called after the end of the link, if it is to be. */
+static void add_lost(struct smc_link *link, struct smc_link_send_req *req)
+{
+	struct smc_link_completion *completion = req->completion;
+
+	lockdep_assert_held(&link->sq_lock);
+	/* A link that cannot send yet may do so later. */
+	if (!completion || !completion->after_end || link->lost_called || READ_ONCE(link->state) != SMC_LINK_DOWN)
+		return;
+	req->fresh = list_empty(&completion->list);
+	completion->seq = req->seq;
+	list_move_tail(&completion->list, &link->lost);
+}
+
 /* Has a waiter called once there is room. LLC goes first: an exchange has seconds, however much data waits. */
 static void add_waiter(struct smc_link *link, struct smc_link_send_req *req)
 {
@@ -274,6 +324,8 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 		add_completion(link, req, last);
 	smc_link_acks_posted(link);
 out:
+	if (rc == -ENOTCONN)
+		add_lost(link, req);
 	spin_unlock_bh(&link->sq_lock);
 	return rc;
 }
