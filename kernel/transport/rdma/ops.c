@@ -208,6 +208,32 @@ static struct smc_rdma_conn *alloc_conn(struct smc_rdma_offer *ro)
 	return rc;
 }
 
+/* Lets messages of the peer find a connection no more. Softirq. */
+static void forget_conn(struct smc_rdma_conn *rc)
+{
+	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
+	xa_erase_bh(&rc->group->conns, rc->conn->member.token);
+}
+
+/* Lets messages of the peer find a connection. May sleep. Return: 0 or a reason. */
+static int publish_conn(struct smc_rdma_conn *rc)
+{
+	struct smc_conn *conn = rc->conn;
+	bool ended;
+
+	if (xa_err(xa_store_bh(&rc->group->conns, conn->member.token, conn, GFP_KERNEL)))
+		return SMC_REASON_MEM;
+	rcu_assign_pointer(rc->group->by_rmb[rc->rmb->id], rc);
+	/* Its namespace may have ended since it became a member, and have released it before it could be found. */
+	spin_lock_bh(&conn->lock);
+	ended = conn->state == SMC_CLOSE_CLOSED;
+	spin_unlock_bh(&conn->lock);
+	if (!ended)
+		return 0;
+	forget_conn(rc);
+	return SMC_REASON_NO_ACTIVE_LINK;
+}
+
 /*
  * smc_rdma_make_conn() - makes a connection in the place that the rendezvous has in a group, over its link. May sleep.
  * Return: 0 or a reason.
@@ -236,10 +262,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	smc_stats_buf(conn->member.sn, SMC_STATS_R, false, SMC_RDMA_SIZE_MIN << rc->snd_code, rc->snd->size, rc->snd->reused);
 	if (!smc_lgr_add_member(ro->lgr, &conn->member))
 		return SMC_REASON_INTERNAL;
-	if (xa_err(xa_store_bh(&rc->group->conns, conn->member.token, conn, GFP_KERNEL)))
-		return SMC_REASON_MEM;
-	rcu_assign_pointer(rc->group->by_rmb[rc->rmb->id], rc);
-	return 0;
+	return publish_conn(rc);
 }
 
 /* Registers the connection's buffers. Return: 0, -EINPROGRESS if the send queue is full, or a reason. */
@@ -483,8 +506,7 @@ static void rdma_release(struct smc_conn *conn)
 	/* The last message may still wait for room, and the peer may delete its RMB meanwhile. */
 	smc_rdma_stop_writing(rc);
 	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->member.token, !rc->exposed);
-	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
-	xa_erase_bh(&rc->group->conns, conn->member.token);
+	forget_conn(rc);
 	if (READ_ONCE(conn->peer_close_flags) & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(rc->group, conn->member.token);
 	smc_stats_buf_usage(conn->member.sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
