@@ -96,6 +96,7 @@ void smc_rtoken_clear(struct smc_link *link)
 	struct smc_rdma_conn *rc;
 	struct smc_conn *conn;
 	unsigned long token;
+	bool had;
 	int row;
 
 	lockdep_assert_held(&group->lock);
@@ -105,8 +106,10 @@ void smc_rtoken_clear(struct smc_link *link)
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
 		if (link->llc.confirmed)
 			group->lost_keys[row] = group->rtokens[row][link->slot];
+		/* One without any key is being deleted: smc_rtoken_del() frees it. */
+		had = has_key(group, row);
 		group->rtokens[row][link->slot] = (struct smc_rtoken){};
-		if (!has_key(group, row))
+		if (had && !has_key(group, row))
 			__clear_bit(row, group->rtoken_rows);
 	}
 	rcu_read_lock();
@@ -235,12 +238,18 @@ int smc_rtoken_del(struct smc_link *link, u32 rkey)
 
 	spin_lock_bh(&group->lock);
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS)
-		if (rkey && group->rtokens[row][link->slot].rkey == rkey)
+		if (rkey && group->rtokens[row][link->slot].rkey == rkey) {
 			__set_bit(row, writers.rows);
-	bitmap_andnot(group->rtoken_rows, group->rtoken_rows, writers.rows, SMC_RDMA_RTOKENS);
+			memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
+			group->lost_keys[row] = (struct smc_rtoken){};
+		}
 	spin_unlock_bh(&group->lock);
 	if (bitmap_empty(writers.rows, SMC_RDMA_RTOKENS))
 		return -ENOENT;
 	abort_writers(group, &writers);
+	/* Only now: a row is that of another RMB as soon as it is free, and the writers to that are not meant. */
+	spin_lock_bh(&group->lock);
+	bitmap_andnot(group->rtoken_rows, group->rtoken_rows, writers.rows, SMC_RDMA_RTOKENS);
+	spin_unlock_bh(&group->lock);
 	return 0;
 }
