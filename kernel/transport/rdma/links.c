@@ -367,6 +367,7 @@ void smc_lgr_rdma_remove_link(struct smc_link *link)
 	if (!stop_link(link))
 		return;
 	smc_rdma_failover(link);
+	smc_rdma_llc_call_lost(link);
 	free_slot(link);
 	spin_lock_bh(&group->lock);
 	last = group->state == SMC_LGR_RDMA_READY && !smc_lgr_rdma_other_link(link);
