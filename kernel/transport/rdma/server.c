@@ -117,7 +117,8 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 	default:
 		break;
 	}
-	return smc_rdma_timed_out(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+	/* The client of the first contact may be at fault, and this one not: no reason that is remembered. */
+	return smc_rdma_timed_out(ro) ? SMC_REASON_NO_ACTIVE_LINK : -EINPROGRESS;
 }
 
 /* Gives back the place in a group that is of no use. */
