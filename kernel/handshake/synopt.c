@@ -223,7 +223,10 @@ static bool wants_option(const struct sk_buff *skb)
 		WRITE_ONCE(opt->answer_hidden, true);
 		return false;
 	}
-	return !is_futile(sk, opt);
+	if (is_futile(sk, opt))
+		return false;
+	WRITE_ONCE(opt->asked, true);
+	return true;
 }
 
 /*
@@ -379,7 +382,7 @@ static bool acceptable(const struct sock *sk, u32 ack)
 	return after(ack, READ_ONCE(tp->snd_una)) && !after(ack, READ_ONCE(tp->write_seq));
 }
 
-/* A SYN-ACK that TCP will accept for a socket shows whether the peer speaks SMC. */
+/* A SYN-ACK that TCP will accept for a socket shows whether the peer speaks SMC. Nothing does that it was not asked for. */
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
 	struct sock *sk = smc_synsock_find(net, pkt, skb);
@@ -390,7 +393,7 @@ static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 	if (sk_fullsock(sk) && sk->sk_state == TCP_SYN_SENT && acceptable(sk, pkt->ack_seq)) {
 		opt = connecting(sk);
 		if (opt)
-			WRITE_ONCE(opt->peer_smc, has);
+			WRITE_ONCE(opt->peer_smc, has && READ_ONCE(opt->asked));
 	}
 	sock_gen_put(sk);
 }

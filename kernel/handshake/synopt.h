@@ -51,6 +51,7 @@ static inline bool smc_synopt_hooked(const struct smc_synopt_net *so)
 struct smc_synopt_sock {
 	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write that of a client */
 	bool			answer_hidden;	/* our hooks cannot see the SYN-ACK; hooks write it */
+	bool			asked;		/* a SYN was to have the option; hooks write it */
 	bool			limit_hs;	/* SMC_LIMIT_HS is set */
 	u32			futile;		/* why the SYN had no option, or 0; hooks write it, and what follows before it */
 	u32			futile_diagnosis;	/* the peer's reason, or 0 */

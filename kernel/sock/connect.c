@@ -130,7 +130,7 @@ static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_so
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_OPEN || smc->phase == SMC_PHASE_CONNECT) {
 		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
-			smc->opt.peer_smc = false;
+			smc->opt.peer_smc = smc->opt.asked = false;
 		smc->opt.answer_hidden = false;
 		smc->opt.futile = 0;
 		smc->inline_busy = false;
