@@ -9,12 +9,15 @@
 
 static_assert(sizeof(struct smc_peers_pos) <= sizeof_field(struct netlink_callback, ctx));
 
-static int put_peer(struct sk_buff *skb, const struct smc_peers_key *key, const struct smc_peers_why *why, unsigned int seconds)
+static int put_peer(const struct smc_netlink_dump *d, const struct smc_peers_key *key, const struct smc_peers_why *why, unsigned int seconds)
 {
+	uid_t uid = from_kuid_munged(sk_user_ns(NETLINK_CB(d->cb->skb).sk), KUIDT_INIT(key->uid));
+	struct sk_buff *skb = d->skb;
+
 	if (nla_put(skb, SMCKIT_A_PEER_ADDRESS, sizeof(key->addr), &key->addr) ||
 	    (key->ifindex && nla_put_u32(skb, SMCKIT_A_PEER_IFINDEX, key->ifindex)) ||
 	    nla_put_u16(skb, SMCKIT_A_PEER_PORT, key->port) ||
-	    (key->role == SMC_PEERS_CLIENT && nla_put_u32(skb, SMCKIT_A_PEER_UID, key->uid)) ||
+	    (key->role == SMC_PEERS_CLIENT && nla_put_u32(skb, SMCKIT_A_PEER_UID, uid)) ||
 	    nla_put_u8(skb, SMCKIT_A_PEER_ROLE, key->role == SMC_PEERS_CLIENT ? SMC_POLICY_CONNECTS : SMC_POLICY_LISTENS) ||
 	    nla_put_u32(skb, SMCKIT_A_PEER_REASON, why->reason) ||
 	    nla_put_u32(skb, SMCKIT_A_PEER_DIAGNOSIS, why->diagnosis) ||
@@ -31,7 +34,7 @@ static int add_peer(const struct smc_peers_key *key, const struct smc_peers_why 
 
 	if (!head)
 		return -EMSGSIZE;
-	if (put_peer(d->skb, key, why, seconds)) {
+	if (put_peer(d, key, why, seconds)) {
 		genlmsg_cancel(d->skb, head);
 		return -EMSGSIZE;
 	}
