@@ -83,8 +83,16 @@ func tcpSessionOf(ctx context.Context, t *testing.T, n *peer.Net, self, to netip
 }
 
 // answerPlain answers the SYN of the kernel's connection without the option, and wants it not to have the option.
-func answerPlain(s *tcpSession) error {
-	if err := s.Accept(s.ctx, peer.MSS); err != nil {
+func answerPlain(s *tcpSession) error { return answerUnasked(s, peer.MSS) }
+
+// answerWithOption does so with the option, which nobody has asked for.
+func answerWithOption(s *tcpSession) error {
+	return answerUnasked(s, slices.Concat(peer.MSS, peer.Option))
+}
+
+// answerUnasked answers a SYN that is not to have the option.
+func answerUnasked(s *tcpSession, options []byte) error {
+	if err := s.Accept(s.ctx, options); err != nil {
 		return err
 	}
 	if peer.Magic(s.Answer.Options) {
@@ -136,7 +144,8 @@ var unableServers = []struct {
 	{handshakeCase{name: "no option", want: works, steps: []step{synAck(peer.MSS)}}, nil},
 }
 
-// TestRememberedServers has servers with which SMC is not possible. The next SYN to each has no option, and its connection works.
+// TestRememberedServers has servers with which SMC is not possible. The next SYN to each has no option, and its
+// connection works, also if the answer has one.
 func TestRememberedServers(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -161,6 +170,10 @@ func TestRememberedServers(t *testing.T) {
 				next.steps = []step{synAck(peer.MSS)}
 			}
 			next.asClient(t, tcpSessionOf(ctx, t, n, self, service))
+			if b.why != nil {
+				next.steps = []step{answerWithOption}
+				next.asClient(t, tcpSessionOf(ctx, t, n, self, service))
+			}
 			// Another port of the server is another service.
 			other := netip.AddrPortFrom(self.Addr(), self.Port()+1)
 			again := handshakeCase{name: b.name, want: works, steps: []step{synAck(peer.MSS)}}
