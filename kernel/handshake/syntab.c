@@ -83,11 +83,11 @@ void smc_syntab_free(struct smc_syntab *t)
 
 /*
  * smc_syntab_is_empty() - are there no promises? The promise to a client has been there since before the client answered it, so who has
- * found its connection in TCP's queue sees it counted. Any context.
+ * found its connection in TCP's queue sees it counted; and who finds that the last one has been claimed finds the child. Any context.
  */
 bool smc_syntab_is_empty(const struct smc_syntab *t)
 {
-	return !atomic_read(&t->n);
+	return !atomic_read_acquire(&t->n); /* pairs with the unlock of the list that the child was added to */
 }
 
 static struct bucket *syn_bucket(struct smc_syntab *t, const struct smc_syn_key *key)
