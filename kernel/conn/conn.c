@@ -137,7 +137,7 @@ u32 smc_conn_lowat(const struct smc_conn *conn)
 /* smc_conn_readable() - returns whether recv() finds data, the end of the stream or an error. Any context. */
 bool smc_conn_readable(const struct smc_conn *conn)
 {
-	u64 cons = READ_ONCE(conn->rx_cons);
+	u64 cons = smp_load_acquire(&conn->rx_cons); /* not after rx_prod, which is not before it */
 	u32 want = smc_conn_lowat(conn);
 
 	if (smc_conn_meaning(conn)->eof || READ_ONCE(conn->sk->sk_err))

@@ -434,7 +434,8 @@ int smc_active_set_rcvlowat(struct sock *sk, int val)
 	sock_owned_by_me(sk);
 	if (conn && smc_conn_readable(conn))
 		smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
-	else if (conn)
+	/* A reader may take the data now, by the value before. */
+	if (conn)
 		smc_rx_lowat(conn);
 	conn_put(conn);
 	if (smc)
