@@ -98,7 +98,7 @@ func (w wireTest) onNewPort(t *testing.T) wireTest {
 // TestIPsecSocket has programs set policies on their sockets: before these connect, and on listeners, whose accepted sockets inherit
 // them. Even a policy that lets all packets pass makes the connection TCP, and no other one.
 func TestIPsecSocket(t *testing.T) {
-	onSomeWires(t, func(t *testing.T, w wireTest) {
+	onWires(t, length(1, len(wires)), func(t *testing.T, w wireTest) {
 		for _, encrypts := range []bool{false, true} {
 			policy := w.ownPolicy(xfrmPolicyOut, encrypts)
 			t.Run(map[bool]string{false: "lets pass", true: "encrypts"}[encrypts], func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestIPsecSocket(t *testing.T) {
 // TestIPsecSocketLive has programs set policies on the sockets of open connections. Whatever the policy does, that connection ends, as
 // its data may not bypass the policy, and no other one ends. An attempt that fails changes nothing.
 func TestIPsecSocketLive(t *testing.T) {
-	onSomeWires(t, func(t *testing.T, w wireTest) {
+	onWires(t, length(1, len(wires)), func(t *testing.T, w wireTest) {
 		client, server := w.open(t)
 		bystander := func(t *testing.T) {
 			t.Helper()

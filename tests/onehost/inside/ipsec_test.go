@@ -27,17 +27,6 @@ var wires = []struct {
 	{"IPv4 on IPv6 sockets", "10.97.0.1", "10.97.0.2", netip.MustParseAddrPort("[::ffff:10.97.0.2]:7000")},
 }
 
-// onSomeWires is onEachWire in full runs. In short ones, TestIPsec alone has them all.
-func onSomeWires(t *testing.T, test func(t *testing.T, w wireTest)) {
-	n := 1
-	if ours.Full() || guest.NullGuest.Full() {
-		n = len(wires)
-	}
-	onWires(t, n, test)
-}
-
-func onEachWire(t *testing.T, test func(t *testing.T, w wireTest)) { onWires(t, len(wires), test) }
-
 // onWires runs a test on the first n wires with a listener in the other namespace, to which connections are SMC-D while no policy
 // applies to them.
 func onWires(t *testing.T, n int, test func(t *testing.T, w wireTest)) {
@@ -150,7 +139,7 @@ func (w wireTest) expect(t *testing.T, client, server int, prepare ...func(fd in
 
 // TestIPsec adds policies that protect packets of one direction, and checks that the sender detects them.
 func TestIPsec(t *testing.T) {
-	onEachWire(t, func(t *testing.T, w wireTest) {
+	onWires(t, len(wires), func(t *testing.T, w wireTest) {
 		other := w.client
 		other.selector = "dport 7777"
 		for _, c := range []struct {
@@ -198,7 +187,7 @@ func (w wireTest) open(t *testing.T) (client, server int) {
 // TestIPsecLiveChanges applies policies that do not transform packets to an SMC connection, and then changes them so that the
 // packets of one end must be encrypted.
 func TestIPsecLiveChanges(t *testing.T) {
-	onSomeWires(t, func(t *testing.T, w wireTest) {
+	onWires(t, length(1, len(wires)), func(t *testing.T, w wireTest) {
 		for _, s := range []sender{w.client, w.server} {
 			t.Run(s.name, func(t *testing.T) { w.liveChanges(t, s) })
 		}
@@ -249,7 +238,7 @@ func (w wireTest) liveChanges(t *testing.T, s sender) {
 
 // TestIPsecLive adds a policy that applies to some of the open connections: only those are reset.
 func TestIPsecLive(t *testing.T) {
-	onSomeWires(t, func(t *testing.T, w wireTest) {
+	onWires(t, length(1, len(wires)), func(t *testing.T, w wireTest) {
 		before := count(t)
 		defer guest.Run(t, unprotect)
 		pair := func() [2]int {
