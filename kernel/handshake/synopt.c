@@ -382,7 +382,7 @@ static bool acceptable(const struct sock *sk, u32 ack)
 	return after(ack, READ_ONCE(tp->snd_una)) && !after(ack, READ_ONCE(tp->write_seq));
 }
 
-/* A SYN-ACK that TCP will accept for a socket shows whether the peer speaks SMC. Nothing does that it was not asked for. */
+/* A SYN-ACK that TCP will accept for a socket shows whether the peer speaks SMC. An option that was not asked for means nothing. */
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
 	struct sock *sk = smc_synsock_find(net, pkt, skb);

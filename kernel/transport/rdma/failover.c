@@ -308,7 +308,6 @@ void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
 	if (rc->over && READ_ONCE(rc->link->lost_called)) {
 		from = rc->link;
 		take_back(rc);
-		rc->validate = false;
 		WRITE_ONCE(rc->link, smc_link_get(to));
 	}
 	spin_unlock(&rc->lock);

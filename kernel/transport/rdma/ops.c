@@ -116,6 +116,8 @@ static u8 snd_code(const struct sock *sk, bool large)
 /* Returns the reason for an error of allocating memory or making a link. */
 static int memory_reason(int err)
 {
+	if (err == -ENODEV)
+		return SMC_REASON_NO_ACTIVE_LINK;
 	return err == -EDQUOT ? SMC_REASON_MEM_LIMIT : SMC_REASON_MEM;
 }
 
@@ -126,7 +128,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	struct smc_link *link = smc_link_new(group, path, smc_net(ro->lgr->key.net)->sysctl);
 
 	if (IS_ERR(link))
-		return PTR_ERR(link) == -ENODEV ? SMC_REASON_NO_ACTIVE_LINK : memory_reason(PTR_ERR(link));
+		return memory_reason(PTR_ERR(link));
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
 	if (!smc_lgr_rdma_add_link(group, link, false)) {
 		smc_link_discard(link);
@@ -208,14 +210,14 @@ static struct smc_rdma_conn *alloc_conn(struct smc_rdma_offer *ro)
 	return rc;
 }
 
-/* Lets messages of the peer find a connection no more. Softirq. */
+/* Messages of the peer do not find a connection any more. Softirq. */
 static void forget_conn(struct smc_rdma_conn *rc)
 {
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
 	xa_erase_bh(&rc->group->conns, rc->conn->member.token);
 }
 
-/* Lets messages of the peer find a connection. May sleep. Return: 0 or a reason. */
+/* From here on, messages of the peer find a connection. May sleep. Return: 0 or a reason. */
 static int publish_conn(struct smc_rdma_conn *rc)
 {
 	struct smc_conn *conn = rc->conn;

@@ -47,7 +47,7 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 	return waiter;
 }
 
-/* Leaves the completions of a link that is down, from the first on, to smc_link_call_lost() if that is to call them. */
+/* A link is down: leaves the completions that are to be called after its end to smc_link_call_lost(). */
 static void put_off_completions(struct smc_link *link)
 {
 	struct smc_link_completion *completion, *next;
@@ -94,8 +94,8 @@ void smc_link_wake(struct smc_link *link)
 }
 
 /*
- * smc_link_call_lost() - a link has been stopped, and its peer has been asked for that where it can be: calls the completions that wait for
- * that. Messages that were sent by the link may be lost; what has not arrived does not arrive any more. Softirq.
+ * smc_link_call_lost() - a link has been stopped, and its peer has been sent DELETE LINK if another link could carry it: calls the
+ * completions that wait for the end. Their messages may be lost; what has not arrived does not arrive any more. Softirq.
  */
 void smc_link_call_lost(struct smc_link *link)
 {

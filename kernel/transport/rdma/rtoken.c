@@ -37,6 +37,14 @@ static int rtoken_find(const struct smc_lgr_rdma *group, const struct smc_link *
 	return -ENOENT;
 }
 
+/* Forgets the keys that the RMB of a row has, and had on a link that is lost. */
+static void clear_row(struct smc_lgr_rdma *group, int row)
+{
+	lockdep_assert_held(&group->lock);
+	memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
+	group->lost_keys[row] = (struct smc_rtoken){};
+}
+
 /* smc_rtoken_add() - the peer has an RMB, with this key on a link. Softirq. Return: 0, -ENOSPC if it has too many. */
 int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 {
@@ -48,10 +56,8 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 	if (row < 0)
 		row = find_first_zero_bit(group->rtoken_rows, SMC_RDMA_RTOKENS);
 	if (row < SMC_RDMA_RTOKENS) {
-		if (!__test_and_set_bit(row, group->rtoken_rows)) {
-			memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
-			group->lost_keys[row] = (struct smc_rtoken){};
-		}
+		if (!__test_and_set_bit(row, group->rtoken_rows))
+			clear_row(group, row);
 		group->rtokens[row][link->slot] = (struct smc_rtoken){ rkey, addr };
 	}
 	spin_unlock_bh(&group->lock);
@@ -240,8 +246,7 @@ int smc_rtoken_del(struct smc_link *link, u32 rkey)
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS)
 		if (rkey && group->rtokens[row][link->slot].rkey == rkey) {
 			__set_bit(row, writers.rows);
-			memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
-			group->lost_keys[row] = (struct smc_rtoken){};
+			clear_row(group, row);
 		}
 	spin_unlock_bh(&group->lock);
 	if (bitmap_empty(writers.rows, SMC_RDMA_RTOKENS))
