@@ -126,7 +126,7 @@ enum smc_syn_state smc_synopt_state(const struct sock *child)
 
 /*
  * smc_synopt_claim() - the same, and removes the entry, so that one caller gets the connection. @port: of the
- * listener that asks; @any: also if another listener has answered the SYN. Does not sleep.
+ * listener that asks, NULL if that is plain TCP; @any: also if another listener has answered the SYN. Does not sleep.
  */
 enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any)
 {
@@ -139,7 +139,7 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	syns = smc_synopt_syns(sn);
 	if (syns && !smc_syntab_is_empty(syns)) {
 		syn_key_of(child, &key);
-		claim = smc_syntab_claim(syns, sn->synopt, &key, synack_of(child), port->id, any);
+		claim = smc_syntab_claim(syns, sn->synopt, &key, synack_of(child), port ? port->id : 0, any);
 	}
 	rcu_read_unlock();
 	return claim;

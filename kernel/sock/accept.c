@@ -159,25 +159,41 @@ static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *time
 }
 
 /*
+ * Is a connection that TCP has given to a listener of plain TCP one of SMC for its client? Then TCP has moved it from a listener that
+ * has promised SMC, and ended. Either the client goes to send a proposal, or it is in this kernel, and has connected the child, see
+ * smc_listen_publish(). Does not sleep.
+ */
+static bool is_promised(const struct sock *sk)
+{
+	struct smc_sock *child;
+
+	if (smc_synopt_claim(sk, NULL, true) != SMC_CLAIM_NONE)
+		return true;
+	/* In this order: a client that has claimed the promise before us has added the child before that. */
+	child = smc_table_find(sk);
+	smc_table_put(child);
+	return child;
+}
+
+/*
  * smc_accept_fallback() - accept(2) on a listener that has fallen back, or that the policy has left to TCP: then its connections are
- * not ours, either. But TCP may have moved one to it whose client, in this kernel, has connected it to another listener, see
- * smc_listen_collect(): that is reset. May sleep. Return: as TCP would.
+ * not ours, either. May sleep. Return: as TCP would; -ECONNABORTED if the connection had to be reset, since TCP has moved it here
+ * from a listener that has promised its client SMC.
  */
 int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
 {
-	struct smc_sock *lsmc = smc_table_of(sock), *child = NULL;
 	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
+	struct smc_sock *lsmc = smc_table_of(sock);
 
-	if (!rc)
-		child = smc_table_find(newsock->sk);
-	if (child) {
-		smc_table_put(child);
+	if (rc)
+		return rc;
+	if (is_promised(newsock->sk)) {
 		reset_conn(newsock);
 		return -ECONNABORTED;
 	}
-	if (!rc && lsmc)
+	if (lsmc)
 		adopt_tcp(lsmc, newsock, lsmc->reason == SMC_REASON_POLICY ? SMC_REASON_POLICY : SMC_REASON_OPTION);
-	return rc;
+	return 0;
 }
 
 /**
