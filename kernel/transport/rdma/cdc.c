@@ -228,7 +228,8 @@ static int cdc_send_update(struct smc_rdma_conn *rc)
 void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
-	if (rc->ready && !rc->held && !(rc->validate && smc_rdma_failover_validate(rc)))
+	/* By a link that is down, too: that keeps the last message for smc_rdma_failover_ended(). */
+	if (rc->ready && !rc->held && (!rc->validate || smc_rdma_failover_validate(rc) != -EAGAIN))
 		cdc_send_update(rc);
 	spin_unlock_bh(&rc->lock);
 }
@@ -356,10 +357,14 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 static void last_arrived(struct smc_link_completion *completion, u64 pos, u16 seq)
 {
 	struct smc_rdma_conn *rc = container_of(completion, struct smc_rdma_conn, last);
+	bool again;
 
 	spin_lock_bh(&rc->lock);
-	rc->last_out = false;
+	again = rc->last_again;
+	rc->last_out = rc->last_again = false;
 	spin_unlock_bh(&rc->lock);
+	if (again)
+		smc_rdma_cdc_send(rc);
 	if (!pos)
 		smc_rdma_failover_ended(rc);
 	smc_conn_put(rc->conn);

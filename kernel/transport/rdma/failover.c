@@ -195,7 +195,7 @@ enum moved { CANNOT_MOVE, STAYS, MOVED };
 static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to, bool validate)
 {
 	struct smc_rtoken token = rtoken_on(rc, to);
-	bool stays, bound;
+	bool stays, bound, last = false;
 	u64 has = 0;
 
 	spin_lock_bh(&rc->recv_lock);
@@ -209,6 +209,10 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 		rc->peer_addr = token.addr + rc->peer_off;
 		rc->validate = validate;
 		rc->held = false;
+		/* A message that closes the connection goes again, by the new link, which may be lost, too: at once, or by last_arrived(). */
+		last = rc->last_out && smc_link_cancel(from, &rc->last);
+		rc->last_out &= !last;
+		rc->last_again = rc->last_out;
 		WRITE_ONCE(rc->failovers, rc->failovers + 1);
 		WRITE_ONCE(rc->link, smc_link_get(to));
 	}
@@ -219,6 +223,8 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 	trace_smc_failover(rc->conn->sk, rc->conn->member.token, from->id, to->id, has, rc->resync_end);
 	smc_link_put(from);
 	smc_rdma_cdc_send(rc);
+	if (last)
+		smc_conn_put(rc->conn);
 	return MOVED;
 }
 
@@ -248,7 +254,7 @@ static enum moved move_to_any(struct smc_rdma_conn *rc, struct smc_link *from)
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 {
 	struct smc_link *from;
-	bool gone;
+	bool gone, over;
 
 	might_sleep();
 	do {
@@ -257,7 +263,10 @@ bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 		from = READ_ONCE(rc->link);
 		gone = from->gone;
 		mutex_unlock(&rc->group->end_mutex);
-		if (!gone || READ_ONCE(rc->over))
+		over = READ_ONCE(rc->over);
+		if (over)
+			smc_rdma_failover_ended(rc);
+		if (!gone || over)
 			return true;
 	} while (move_to_any(rc, from) != CANNOT_MOVE);
 	return false;
@@ -292,20 +301,17 @@ void smc_rdma_failover(struct smc_link *link)
 	}
 }
 
-/*
- * smc_rdma_failover_ended() - a message that closes a connection may be lost with its link, which has been stopped. If the
- * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data, so there is
- * nothing to validate. Softirq.
- */
-void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
+/* Sends the last message of a connection by another link. Return: false if that has none, or if it is not due. */
+static bool repeat_last(struct smc_rdma_conn *rc)
 {
 	struct smc_link *to = smc_lgr_rdma_get_link(rc->group, NULL), *from = NULL;
 
 	if (!to)
-		return;
+		return false;
 	spin_lock_bh(&rc->recv_lock);
 	spin_lock(&rc->lock);
-	if (rc->over && READ_ONCE(rc->link->lost_called)) {
+	/* While the completion of the message is out, its function calls this. */
+	if (rc->over && !rc->last_out && READ_ONCE(rc->link->lost_called)) {
 		from = rc->link;
 		take_back(rc);
 		WRITE_ONCE(rc->link, smc_link_get(to));
@@ -316,6 +322,19 @@ void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
 		smc_rdma_cdc_send(rc);
 	smc_link_put(from);
 	smc_link_put(to);
+	return from;
+}
+
+/*
+ * smc_rdma_failover_ended() - a message that closes a connection may be lost with its link, which has been stopped. If the
+ * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data, so there is
+ * nothing to validate. Softirq; the caller has a reference on the connection.
+ */
+void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
+{
+	/* The other link may have been lost just before the message was to go by it. */
+	while (repeat_last(rc))
+		;
 }
 
 /* Has all that a connection has sent by a link, up to a position, arrived, and have its completions been called? */
@@ -356,4 +375,6 @@ void smc_rdma_move_drained(struct smc_rdma_conn *rc, struct smc_link *from, stru
 	rc->held = false;
 	spin_unlock_bh(&rc->lock);
 	smc_rdma_cdc_send(rc);
+	/* Its last message may have been held, until its link was lost. */
+	smc_rdma_failover_ended(rc);
 }

@@ -223,6 +223,7 @@ struct smc_rdma_conn {
 	bool over;			/* the connection has ended: it writes no data, and another link only repeats its last message */
 	struct smc_link_completion last;	/* of a message with C or A; holds a reference on the connection while it is out */
 	bool last_out;
+	bool last_again;		/* the connection has another link since: the message goes again when it is not out any more */
 	bool held;			/* nothing is sent until what was sent has arrived: see smc_rdma_balance_soon() */
 	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */
 	bool validate;			/* the link has changed, and failover validation is due */

@@ -290,6 +290,7 @@ void smc_link_peer_recvs(struct smc_link *link, u32 vendor);
 u64 smc_link_position(struct smc_link *link);
 bool smc_link_passed(struct smc_link *link, u64 position);
 bool smc_link_awaits(struct smc_link *link, const struct smc_link_completion *completion);
+bool smc_link_cancel(struct smc_link *link, struct smc_link_completion *completion);
 bool smc_link_expects(struct smc_link *link, u64 *done);
 
 /* acks.c */

@@ -376,6 +376,21 @@ bool smc_link_awaits(struct smc_link *link, const struct smc_link_completion *co
 	return awaits;
 }
 
+/*
+ * smc_link_cancel() - takes a completion off a link's lists. Any context. Return: false if it was on none: then its function has been
+ * called, or is about to be.
+ */
+bool smc_link_cancel(struct smc_link *link, struct smc_link_completion *completion)
+{
+	bool listed;
+
+	spin_lock_bh(&link->sq_lock);
+	listed = !list_empty(&completion->list);
+	list_del_init(&completion->list);
+	spin_unlock_bh(&link->sq_lock);
+	return listed;
+}
+
 /* smc_link_passed() - has everything sent before a position arrived? Any context. */
 bool smc_link_passed(struct smc_link *link, u64 position)
 {
