@@ -195,19 +195,20 @@ static void add_fail(struct smc_lgr_rdma *group, bool tell, int err)
 
 	add_count(group, SMC_STATS_LINKS_NOT_ADDED);
 	spin_lock_bh(&group->lock);
-	if (smc_rdma_add_retries(group) && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
+	if (smc_rdma_add_retries(group) && !(add->link && add->link->reason == SMC_LLC_BY_OPERATOR) &&
+	    add->carrier->reason != SMC_LLC_BY_OPERATOR)
 		add->lost = true;
 	spin_unlock_bh(&group->lock);
 	add_abort(group, tell, err);
 }
 
-/* Ends an exchange before the peer knows of the new link, which there may be no port for. */
+/* Ends an exchange before the peer knows of the new link. If there is no port for that, the one that comes up begins another. */
 static void give_up(struct smc_lgr_rdma *group, int err)
 {
-	if (group->add.link)
-		add_fail(group, false, err);
-	else
+	if (!group->add.link && err == -ENODEV)
 		add_abort(group, false, err);
+	else
+		add_fail(group, false, err);
 }
 
 /* Refuses ADD LINK of the server's. Linux gives no reason in version 2. */

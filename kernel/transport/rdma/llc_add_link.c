@@ -15,13 +15,20 @@ void smc_rdma_add_set_peer(struct smc_link *link, const struct smc_llc_add_link 
 	memcpy(link->peer.clc_mac, a->mac, sizeof(link->peer.clc_mac));
 }
 
+static void set_link(struct smc_lgr_rdma *group, struct smc_link *link)
+{
+	spin_lock_bh(&group->lock);
+	group->add.link = link;
+	spin_unlock_bh(&group->lock);
+}
+
 /**
  * smc_rdma_add_make_link() - makes this host's end of the new link, in a slot of the group, with all buffers mapped
  * @group: gets it as the link of its exchange, even if the buffers cannot be mapped
  * @path: the port
  * @peer: a client: the server's end, by its ADD LINK; a server: NULL
  *
- * Work of the exchange. May sleep. Return: 0 or a negative errno.
+ * Work of the exchange. May sleep. Return: 0 or a negative errno; -ENETDOWN if the port has gone meanwhile.
  */
 int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer)
 {
@@ -30,20 +37,22 @@ int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_pat
 
 	might_sleep();
 	if (IS_ERR(link))
-		return PTR_ERR(link);
+		return PTR_ERR(link) == -ENODEV ? -ENETDOWN : PTR_ERR(link);
 	if (peer) {
 		link->id = peer->link;
 		smc_rdma_add_set_peer(link, peer);
 	}
 	smc_link_get(link);
+	/* Before the link has a slot: it may be lost at once. */
+	set_link(group, link);
 	if (!smc_lgr_rdma_add_link(group, link, !peer)) {
+		set_link(group, NULL);
 		/* Not smc_link_discard(): the link's work may wait for this one to end. */
 		smc_link_end(link);
 		smc_link_put(link);
 		smc_link_put(link);
 		return -ENOSPC;
 	}
-	group->add.link = link;
 	rc = peer ? smc_link_to_rtr(link) : 0;
 	return rc ?: smc_lgr_rdma_map_bufs(link);
 }
