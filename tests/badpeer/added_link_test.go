@@ -159,6 +159,32 @@ func asksAgain(ctx context.Context, s *session) error {
 	return err
 }
 
+// asksOften has a server send one ADD LINK after the other, which our client answers with a new link of its own no more than once a
+// second, after the first few. Later it takes one again.
+func asksOften(ctx context.Context, s *session) error {
+	g, start := s.Group, time.Now()
+	for taken := 0; ; taken++ {
+		if limit := 6 + int(time.Since(start)/time.Second); taken > limit {
+			return fmt.Errorf("our module has taken %d links in %v", taken, time.Since(start))
+		}
+		g.NewSecond(2)
+		answer, err := g.OfferLink(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if answer[3]&peer.AllLinks != 0 {
+			break
+		}
+	}
+	for {
+		g.NewSecond(2)
+		answer, err := g.OfferLink(ctx, nil)
+		if err != nil || answer[3]&peer.AllLinks == 0 {
+			return err
+		}
+	}
+}
+
 // nakConfirm has the peer's new adapter refuse whatever comes, from before our module knows it.
 func nakConfirm(s *session, msg []byte) []byte {
 	s.Group.Second.SetManner(peer.Hostile)
@@ -226,6 +252,7 @@ var addedLinksByRole = []connCase{
 		s.Group.NewSecond(2)
 		return s.Group.Post(s.Group.QP, slices.Repeat([][]byte{s.Group.AddLinkMessage(0)}, 30)...)
 	})},
+	{name: "ADD LINK often", serverOnly: true, want: ignored, do: inOrder(asksOften, keys, confirms, opensAnother)},
 	{name: "ADD LINK by the new link", serverOnly: true, want: ignored, do: inOrder(offers, addsByNew)},
 
 	{name: "no answer to ADD LINK", clientOnly: true, want: ignored, do: opensAnother},

@@ -61,6 +61,7 @@ struct smc_rdma_add {
 	bool request;			/* client: tell the server of a port when no exchange runs */
 	bool peer_has_two;		/* server: the client has named two ports; single word */
 	unsigned long request_from;	/* server, jiffies; from when on a request of the client is followed at once */
+	unsigned long take_from;	/* client, jiffies; when it has made up for the offers that it has taken; without the lock */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	bool handles;			/* a message is being handled */
 	u32 msg_len;

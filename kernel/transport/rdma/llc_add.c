@@ -26,6 +26,10 @@
 /* For the rest of the exchange, if a connection waits for its end, which it does for SMC_RDMA_LLC_WAIT. */
 #define HURRIED_TIMEOUT (3 * HZ)
 
+/* How often a client takes the links that its server offers, but for the first few: several ports may come up together. */
+#define TAKE_INTERVAL HZ
+#define TAKE_BURST (4 * HZ)
+
 /* Begins a step, for which the peer has a time; less if a call waits for the end of the exchange. */
 static void add_step_locked(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
@@ -302,6 +306,34 @@ static bool may_take(struct smc_lgr_rdma *group, u8 id)
 	return may;
 }
 
+/* Client: does the server ask too often? Each time costs a queue pair and the maps of all buffers. */
+static bool asks_too_often(struct smc_rdma_add *add)
+{
+	unsigned long now = jiffies;
+
+	/* In the past, or after so long that jiffies have wrapped. */
+	if (!time_in_range(add->take_from, now, now + TAKE_BURST + TAKE_INTERVAL))
+		add->take_from = now;
+	if (time_after(add->take_from, now + TAKE_BURST))
+		return true;
+	add->take_from += TAKE_INTERVAL;
+	return false;
+}
+
+/* Client: refuses an offer that comes too soon after others. A server that does not ask again by itself is told of the port later. */
+static void put_off(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	add_refuse(by, m, SMC_LLC_REJECT_PATH);
+	spin_lock_bh(&group->lock);
+	if (!add->lost && smc_rdma_add_retries(group)) {
+		add->lost = true;
+		smc_rdma_add_back_off(group);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
 static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m, const u8 *msg)
 {
 	struct smc_rdma_add *add = &group->add;
@@ -310,6 +342,10 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	/* The server has given up the exchange that we know of. */
 	if (add->step != SMC_RDMA_ADD_NONE)
 		add_fail(group, false, -ECANCELED);
+	if (!m->add_link.reject && m->add_link.mtu_code && asks_too_often(add)) {
+		put_off(group, by, m);
+		return;
+	}
 	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct ||
 	    !may_take(group, m->add_link.link)) {
 		add_refuse(by, m, m->add_link.mtu_code ? SMC_LLC_REJECT_PATH : SMC_LLC_REJECT_MTU);
@@ -551,5 +587,5 @@ static void add_work(struct work_struct *work)
 void smc_rdma_add_init(struct smc_lgr_rdma *group)
 {
 	INIT_DELAYED_WORK(&group->add.work, add_work);
-	group->add.request_from = group->add.retry_at = jiffies;
+	group->add.request_from = group->add.retry_at = group->add.take_from = jiffies;
 }
