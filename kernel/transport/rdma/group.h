@@ -316,6 +316,7 @@ void smc_rdma_llc_confirm_link(struct smc_link *link, bool response);
 void smc_rdma_llc_no_second(struct smc_link *link);
 bool smc_rdma_llc_encode(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN]);
 void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN]);
+bool smc_rdma_llc_long_free(struct smc_link *link);
 void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len);
 void smc_rdma_llc_send_msg(struct smc_link *link, struct smc_llc *m);
 void smc_rdma_llc_respond(struct smc_link *link, struct smc_llc *m);

@@ -130,6 +130,8 @@ struct smc_link_llc {
 	u8 out[SMC_LINK_OUT][SMC_LINK_MSG_LEN];	/* messages that wait for room, a ring */
 	unsigned int first, n;		/* the oldest of these, and how many there are */
 	u32 long_len;			/* of the message in link->long_buf, which one that begins with 0 stands for */
+	bool long_waits;		/* it waits for room */
+	u64 long_posted;		/* or it has been posted, as `posted` */
 	u64 posted;			/* the last message that did not have to wait: for smc_link_passed() */
 	bool confirmed;			/* CONFIRM LINK has come, request or response; set last, read by acquire, too */
 	bool has_eyecatcher;		/* the peer has eye catchers in its RMBs */

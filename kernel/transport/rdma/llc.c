@@ -29,6 +29,10 @@ static bool llc_post(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
 	lockdep_assert_held(&link->group->lock);
 	if (!rc)
 		link->llc.posted = req.at;
+	if (!rc && req.len) {
+		link->llc.long_posted = req.at;
+		link->llc.long_waits = false;
+	}
 	return rc != -EAGAIN;
 }
 
@@ -49,8 +53,20 @@ void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
 }
 
 /*
+ * smc_rdma_llc_long_free() - has the peer got the long message that was sent last by a link? Until then, the adapter may have to send it
+ * again. Any context. Return: also true if the link is down.
+ */
+bool smc_rdma_llc_long_free(struct smc_link *link)
+{
+	const struct smc_link_llc *llc = &link->llc;
+
+	lockdep_assert_held(&link->group->lock);
+	return !smc_link_usable(link) || (!llc->long_waits && smc_link_passed(link, llc->long_posted));
+}
+
+/*
  * smc_rdma_llc_send_long() - sends a message of any length, as smc_rdma_llc_send() does. The link has a buffer for it, and
- * the peer has answered the last one, or has had its time for that.
+ * smc_rdma_llc_long_free().
  */
 void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len)
 {
@@ -69,6 +85,7 @@ void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len)
 	memcpy(link->long_buf, msg, len);
 	ib_dma_sync_single_for_device(ib, link->long_dma, len, DMA_TO_DEVICE);
 	link->llc.long_len = len;
+	link->llc.long_waits = true;
 	smc_rdma_llc_send(link, stand_in);
 }
 

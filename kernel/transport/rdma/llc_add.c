@@ -320,7 +320,7 @@ static bool asks_too_often(struct smc_rdma_add *add)
 	return false;
 }
 
-/* Client: refuses an offer that comes too soon after others. A server that does not ask again by itself is told of the port later. */
+/* Client: refuses an offer that comes too soon after others. A server that does not ask again by itself is sent a request later. */
 static void put_off(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m)
 {
 	struct smc_rdma_add *add = &group->add;

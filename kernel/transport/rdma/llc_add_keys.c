@@ -9,6 +9,9 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
+/* How long a long message waits until the one before it has arrived. */
+#define LONG_TIMEOUT HZ
+
 /*
  * Writes the keys of up to @most RMBs into a message: of those that the peer knows, and whose keys on the new link it has not
  * got. Return: how many there were.
@@ -54,7 +57,34 @@ void smc_rdma_add_recv_keys(struct smc_lgr_rdma *group, const struct smc_llc *m,
 		smc_rtoken_add_on(add->carrier, pair.known, add->link, pair.rkey, pair.addr);
 }
 
-/* smc_rdma_add_send_link() - sends our ADD LINK, in version 2 with the keys of all RMBs. May sleep. Return: 0 or -ENOMEM. */
+/* Has the last long message arrived, or is there no use in waiting? */
+static bool long_is_free(struct smc_link *link)
+{
+	bool is_free;
+
+	spin_lock_bh(&link->group->lock);
+	is_free = smc_rdma_llc_long_free(link) || link->group->state == SMC_LGR_RDMA_ENDED;
+	spin_unlock_bh(&link->group->lock);
+	return is_free;
+}
+
+/* Has the link that carries the exchange ready for a long message. Return: 0 or a negative errno. */
+static int prepare_long(struct smc_lgr_rdma *group)
+{
+	struct smc_link *carrier = group->add.carrier;
+	int rc = smc_link_make_long_buf(carrier);
+
+	if (rc)
+		return rc;
+	if (!wait_event_timeout(group->llc.flushed, long_is_free(carrier), LONG_TIMEOUT))
+		return -ETIMEDOUT;
+	return READ_ONCE(group->state) == SMC_LGR_RDMA_ENDED ? -ENOTCONN : 0;
+}
+
+/*
+ * smc_rdma_add_send_link() - sends our ADD LINK, in version 2 with the keys of all RMBs. May sleep. Return: 0, -ENOMEM, -ENOTCONN if the
+ * link that carries the exchange has ended, or -ETIMEDOUT.
+ */
 int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response)
 {
 	struct smc_rdma_add *add = &group->add;
@@ -72,7 +102,7 @@ int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response)
 	might_sleep();
 	if (!msg)
 		return -ENOMEM;
-	rc = m.add_link.has_ext ? smc_link_make_long_buf(add->carrier) : 0;
+	rc = m.add_link.has_ext ? prepare_long(group) : 0;
 	if (rc)
 		goto out;
 	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));

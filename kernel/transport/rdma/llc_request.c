@@ -191,10 +191,11 @@ void smc_rdma_request_add_link(struct smc_lgr_rdma *group)
 	spin_lock_bh(&group->lock);
 	group->add.request = smc_rdma_add_runs(group);
 	if (!group->add.request && smc_lgr_rdma_may_add(group)) {
-		if (group->version > 1)
-			send_request_v2(link, &path);
-		else
+		if (group->version == 1)
 			send_request_v1(link, &path);
+		else if (smc_rdma_llc_long_free(link))
+			send_request_v2(link, &path);
+		/* Else a message is under way to the server, which adds a link now or has just failed to. */
 	}
 	spin_unlock_bh(&group->lock);
 	smc_rdma_dev_put(path.dev);
