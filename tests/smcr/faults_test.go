@@ -69,6 +69,14 @@ func broken(t *testing.T, lt *lab.Test, away func()) {
 	awaitNoGroups(t, lt)
 }
 
+// endGroups ends all groups, so that new connections form one whose links have not been lost: after each loss soon after a link was
+// added, the hosts wait longer before they add another.
+func endGroups(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	both(t, lt, "for g in $(smcr linkgroup | awk '/SERV|CLNT/ { print $1 }'); do smcr linkgroup delete $g || :; done")
+	awaitNoGroups(t, lt)
+}
+
 // awaitNoGroups waits until no host has a group: new connections would join a group whose end one host has not noticed.
 func awaitNoGroups(t *testing.T, lt *lab.Test) {
 	t.Helper()

@@ -93,6 +93,7 @@ func deadWire(t *testing.T, lt *lab.Test) {
 	address, sink := serve(t, lt, "sink", 5065)
 	defer lab.Kill(t, sink)
 	lt.Wires[1].Cut()
+	defer lt.Wires[1].Restore()
 	first := keepIn(t, lt, "", address, 1)
 	defer lab.Kill(t, first)
 	if err := lt.Host("b").WaitFor(t.Context(), "smcr link | grep -q ACTIVATING"); err != nil {
@@ -107,11 +108,12 @@ func deadWire(t *testing.T, lt *lab.Test) {
 	awaitLinks(t, lt, true)
 	// Both hosts know all keys on the new link: every connection can go on by it.
 	lt.Wires[0].Cut()
+	defer restore(lt, 0)()
 	awaitLinks(t, lt, false)
 	for _, host := range []string{"a", "b"} {
 		groupIn(t, lt, host, 11)
 	}
-	restore(lt, 0)()
+	endGroups(t, lt)
 }
 
 // linkAdded wants both hosts to list two links of a symmetric group, over which connections spread.
@@ -353,14 +355,14 @@ func lastMessagesLost(t *testing.T, lt *lab.Test) {
 		t.Fatalf("%v\n%s", err, lt.Must("a", "smcss"))
 	}
 	lt.Wires[0].Cut()
+	defer lt.Wires[0].Restore()
 	lab.Kill(t, client)
 	for _, host := range []string{"a", "b"} {
 		if err := lt.Host(host).WaitFor(t.Context(), connsOnLinks("all == 0")); err != nil {
 			t.Errorf("host %s: %v\n%s", host, err, lt.Must(host, "smcr -d link; smcss -a"))
 		}
 	}
-	lt.Wires[0].Restore()
-	awaitLinks(t, lt, true)
+	endGroups(t, lt)
 }
 
 // connsOnLinks is a command that checks how many links have connections (n), and how many they are (all).
