@@ -217,10 +217,12 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 }
 
 /*
- * smc_rdma_buf_new() - makes an RMB or a send ring, which is zero, and maps it for a link. The code is its size, as in
- * CLC; the type is net.smc.smcr_buf_type. May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
+ * smc_rdma_buf_new() - makes an RMB or a send ring, which is zero. The code is its size, as in CLC; the type is
+ * net.smc.smcr_buf_type. May sleep. Return: the buffer, for smc_rdma_buf_discard(), or ERR_PTR(-ENOMEM).
+ *
+ * Without locks: the memory is charged to the application's cgroup, which may keep it waiting for as long as it likes.
  */
-struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, unsigned int type)
+struct smc_rdma_buf *smc_rdma_buf_new(bool rmb, u8 code, unsigned int type)
 {
 	struct smc_rdma_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
 	unsigned int i;
@@ -236,18 +238,17 @@ struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, 
 	buf->code = code;
 	buf->size = SMC_RDMA_SIZE_MIN << code;
 	rc = get_pages(buf, type);
-	if (rc)
-		goto err_buf;
-	rc = smc_rdma_buf_map(buf, link);
-	if (rc)
-		goto err_pages;
-	return buf;
-
-err_pages:
-	free_pages_of(buf);
-err_buf:
+	if (!rc)
+		return buf;
 	kfree(buf);
 	return ERR_PTR(rc);
+}
+
+/* smc_rdma_buf_discard() - frees a buffer that is not mapped for any link, and whose memory the caller releases. Softirq. */
+void smc_rdma_buf_discard(struct smc_rdma_buf *buf)
+{
+	free_pages_of(buf);
+	kfree(buf);
 }
 
 /* smc_rdma_buf_kind() - returns as what the memory of a buffer counts. Any context. */
@@ -268,8 +269,7 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 	enum smc_memory_kind kind = smc_rdma_buf_kind(buf->rmb);
 	u64 bytes = smc_rdma_buf_memory(buf->code);
 
-	free_pages_of(buf);
-	kfree(buf);
+	smc_rdma_buf_discard(buf);
 	smc_memory_release_idle(kind, bytes);
 }
 

@@ -56,7 +56,8 @@ struct smc_rdma_buf {
 	struct page **pages;
 };
 
-struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, unsigned int type);
+struct smc_rdma_buf *smc_rdma_buf_new(bool rmb, u8 code, unsigned int type);
+void smc_rdma_buf_discard(struct smc_rdma_buf *buf);
 int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link);
 void smc_rdma_buf_unmap(struct smc_buf_map *map);
 void smc_rdma_buf_free(struct smc_rdma_buf *buf);

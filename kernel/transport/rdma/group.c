@@ -260,55 +260,72 @@ int smc_lgr_rdma_register_buf(struct smc_link *link, struct smc_rdma_buf *buf)
 	return rc;
 }
 
-/* Makes a buffer whose memory is reserved before. */
-static struct smc_rdma_buf *new_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code)
+/*
+ * Maps a fresh buffer, and lists it. Mapping may take long, so other connections use the link meanwhile, and only the end of the link
+ * waits. If the link ends next, the buffer is already on `maps`, and will be unmapped. Return: 0, -ENOTCONN if the link has ended,
+ * -ENOMEM and the like.
+ */
+static int place_buf(struct smc_link *link, struct smc_rdma_buf *buf)
 {
-	enum smc_memory_kind kind = smc_rdma_buf_kind(rmb);
+	struct smc_lgr_rdma *group = link->group;
+	int rc;
+
+	might_sleep();
+	down_read(&link->map_rwsem);
+	rc = link->gone ? -ENOTCONN : smc_rdma_buf_map(buf, link);
+	if (!rc) {
+		spin_lock_bh(&group->lock);
+		list_add(&smc_rdma_buf_map_of(buf, link)->list, &link->maps);
+		list_add(&buf->on_group, &group->bufs);
+		group->bytes[buf->rmb] += buf->size;
+		spin_unlock_bh(&group->lock);
+	}
+	up_read(&link->map_rwsem);
+	return rc;
+}
+
+/* Makes a buffer of a size for a connection: reserves memory, gets it, and has the link's adapter map it. */
+static struct smc_rdma_buf *new_buf(struct smc_link *link, struct smc_memory_pool *pool, u8 id, u8 code, u8 asked)
+{
+	enum smc_memory_kind kind = smc_rdma_buf_kind(id);
 	struct smc_rdma_buf *buf;
 	int rc = smc_memory_reserve(pool, kind, smc_rdma_buf_memory(code));
 
-	lockdep_assert_held(&link->map_rwsem);
 	if (rc)
 		return ERR_PTR(rc);
-	buf = smc_rdma_buf_new(link, rmb, code, link->group->buf_type);
-	if (IS_ERR(buf))
-		smc_memory_release(pool, kind, smc_rdma_buf_memory(code));
+	buf = smc_rdma_buf_new(id, code, link->group->buf_type);
+	if (!IS_ERR(buf)) {
+		buf->id = id;
+		buf->asked = asked;
+		rc = place_buf(link, buf);
+		if (!rc)
+			return buf;
+		smc_rdma_buf_discard(buf);
+		buf = ERR_PTR(rc);
+	}
+	smc_memory_release(pool, kind, smc_rdma_buf_memory(code));
 	return buf;
 }
 
-/*
- * Makes a buffer for a connection; an RMB has its number already, a send ring has 0. Mapping may take long, so other
- * connections use the link meanwhile, and only the end of the link waits. If the link ends next, the buffer is already
- * on `maps`, and will be unmapped.
- */
-static struct smc_rdma_buf *make_buf(struct smc_link *link, struct smc_memory_pool *pool, u8 id, u8 code)
+/* Makes a buffer for a connection; an RMB has its number already, a send ring has 0. */
+static struct smc_rdma_buf *make_buf(struct smc_link *link, struct smc_memory_pool *pool, u8 id, u8 asked)
 {
 	struct smc_lgr_rdma *group = link->group;
-	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
-	bool rmb = id;
-	u8 asked = code;
+	struct smc_rdma_buf *buf;
+	u8 code = asked;
 
-	down_read(&link->map_rwsem);
-	while (!link->gone) {
-		buf = new_buf(link, pool, rmb, code);
-		/* There may be memory for less, or the adapter take it in fewer pieces. */
-		if (!IS_ERR(buf) || !code--)
-			break;
+	/* There may be memory for less, or the adapter take it in fewer pieces. */
+	do
+		buf = new_buf(link, pool, id, code, asked);
+	while (IS_ERR(buf) && PTR_ERR(buf) != -ENOTCONN && code--);
+	if (!IS_ERR(buf)) {
+		if (group->link_limit > 1)
+			map_for_others(group, buf);
+		return buf;
 	}
 	spin_lock_bh(&group->lock);
-	if (IS_ERR(buf)) {
-		smc_lgr_rdma_uncount(group, id);
-	} else {
-		buf->id = id;
-		buf->asked = asked;
-		list_add(&smc_rdma_buf_map_of(buf, link)->list, &link->maps);
-		list_add(&buf->on_group, &group->bufs);
-		group->bytes[rmb] += buf->size;
-	}
+	smc_lgr_rdma_uncount(group, id);
 	spin_unlock_bh(&group->lock);
-	up_read(&link->map_rwsem);
-	if (!IS_ERR(buf) && group->link_limit > 1)
-		map_for_others(group, buf);
 	return buf;
 }
 

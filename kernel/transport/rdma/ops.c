@@ -116,7 +116,7 @@ static u8 snd_code(const struct sock *sk, bool large)
 /* Returns the reason for an error of allocating memory or making a link. */
 static int memory_reason(int err)
 {
-	if (err == -ENODEV)
+	if (err == -ENODEV || err == -ENOTCONN)
 		return SMC_REASON_NO_ACTIVE_LINK;
 	return err == -EDQUOT ? SMC_REASON_MEM_LIMIT : SMC_REASON_MEM;
 }
