@@ -24,6 +24,8 @@ static int copy_clc(read_descriptor_t *desc, struct sk_buff *skb, unsigned int o
 	struct smc_rendezvous *rv = desc->arg.data;
 	size_t n = min(len, desc->count);
 
+	if (!rv->have)
+		rv->have_since = jiffies;
 	if (rv->have < sizeof(rv->buf)) {
 		n = min(n, sizeof(rv->buf) - rv->have);
 		if (skb_copy_bits(skb, offset, rv->buf + rv->have, n))

@@ -73,6 +73,7 @@ struct smc_rendezvous {
 	struct smc_clc_accept		peer;		/* theirs */
 	const struct smc_transport_ops	*ops;		/* the transport that was chosen */
 	unsigned int			have;		/* bytes of the message that have been read */
+	unsigned long			have_since;	/* jiffies: when the first of them was */
 	unsigned int			len;		/* bytes of a complete message that are in buf */
 	u8				buf[SMC_CLC_MAX];
 };

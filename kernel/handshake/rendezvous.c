@@ -86,8 +86,9 @@ static int exchange(struct smc_rendezvous *rv, const struct smc_rendezvous_side 
 	do {
 		before = rv->step;
 		rc = smc_clc_io_recv(rv, side->expects(before));
+		/* The buffer of ours has the part of a DECLINE that has come. */
 		if (rc == -EINPROGRESS)
-			rc = side->resume(rv);
+			rc = rv->have ? rc : side->resume(rv);
 		else if (rc == SMC_CLC_DECLINE)
 			rc = smc_clc_io_recv_decline(rv);
 		else if (rc > 0)
@@ -101,6 +102,12 @@ static int exchange(struct smc_rendezvous *rv, const struct smc_rendezvous_side 
 static bool at_transport(enum smc_rendezvous_step step)
 {
 	return step == SMC_STEP_MATCH || step == SMC_STEP_JOIN || step == SMC_STEP_LINK;
+}
+
+/* Has the peer begun a DECLINE that nobody waits for? It decides about the connection, so the rest of it is awaited. */
+static bool decline_has_begun(const struct smc_rendezvous *rv)
+{
+	return rv->have && (at_transport(rv->step) || rv->step == SMC_STEP_DECLINE);
 }
 
 /* Takes the steps that are possible now. Return: as smc_rendezvous_step(). */
@@ -118,9 +125,15 @@ static int take_steps(struct smc_rendezvous *rv)
 			return rc;
 	}
 	rc = exchange(rv, rv->server ? &smc_server : &smc_client);
-	if (rc != -EINPROGRESS || rv->unsent || at_transport(rv->step) || time_before(jiffies, rv->deadline))
+	if (rc != -EINPROGRESS || rv->unsent)
 		return rc;
-	if (rv->step == SMC_STEP_DECLINE)
+	if (decline_has_begun(rv))
+		rv->deadline = rv->have_since + SMC_HANDSHAKE_TIMEOUT;
+	else if (at_transport(rv->step))
+		return rc;
+	if (time_before(jiffies, rv->deadline))
+		return rc;
+	if (rv->step == SMC_STEP_DECLINE && !rv->have)
 		return smc_clc_io_decline(rv, rv->reason);
 	/* If the sock was locked, the message may be there. */
 	rv->late = !rv->retry;

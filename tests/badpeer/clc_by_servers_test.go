@@ -40,6 +40,8 @@ var clcByServers = []handshakeCase{
 	{name: "ACCEPT, DECLINE and data", want: works, steps: []step{offered, putHello(0, accept1, dec1), get(peer.Confirm)}},
 	{name: "no DECLINE crosses", want: works, steps: []step{offered, put(accept1), get(peer.Confirm), declined(reasonInternal)}},
 	{name: "no DECLINE crosses in version 2", want: works, steps: []step{offered, put(accept2), get(peer.Confirm), declined(reasonInternal)}},
+	{name: "DECLINE, the end of which is late", want: works, steps: []step{offered, put(accept1), get(peer.Confirm), put(dec1[:20]), quiet, putHello(0, dec1[20:])}},
+	{name: "half a DECLINE", want: timesOut, steps: []step{offered, put(accept1), get(peer.Confirm), put(dec1[:20])}},
 	{name: "ACCEPT longer than known", want: works, steps: []step{offered, put(long(accept2, 400)), get(peer.Confirm), putHello(0, dec2)}},
 	{name: "ACCEPT of SMC-R", want: works, steps: []step{offered, put(peer.AcceptR1(peer.Accept)), declined(reasonMode)}},
 	{name: "ACCEPT of SMC-Rv2", want: works, steps: []step{offered, put(peer.AcceptR2(peer.Accept)), declined(reasonMode)}},

@@ -194,6 +194,17 @@ func slowly(data []byte) step {
 	}
 }
 
+// quiet waits for longer than DECLINE messages may take to cross, and wants our module to send nothing.
+func quiet(s *tcpSession) error {
+	ctx, cancel := context.WithTimeout(s.ctx, 3*time.Second/2)
+	defer cancel()
+	got, err := s.Read(ctx, 1)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("our module sends %x", got))
+}
+
 // get waits for a message.
 func get(kind byte) step {
 	return func(s *tcpSession) error {
