@@ -134,6 +134,7 @@ err_synopt:
 static void __net_exit smc_ns_pre_exit(struct net *net)
 {
 	smc_memory_net_pre_exit(smc_net(net));
+	smc_synopt_net_pre_exit(smc_net(net));
 }
 
 static void __net_exit smc_ns_exit(struct net *net)

@@ -29,9 +29,10 @@ struct smc_synopt_net {
 	atomic_t		connecting;	/* sockets whose SYN may ask for SMC, in the phase CONNECT */
 	struct mutex		lock;		/* hooked, users from 0 */
 	bool			hooked;		/* all hooks are there; lock; single word */
+	bool			ending;		/* the namespace goes, and gets no hooks any more; lock */
 	struct delayed_work	unhook;
 	struct nf_hook_ops	hooks[SMC_SYNOPT_HOOKS];	/* lock */
-	struct smc_syntab	*syns;		/* the promises of listeners; there while hooked */
+	struct smc_syntab	*syns;		/* the promises of listeners; there while hooked, and until an ending namespace has gone */
 	struct delayed_work	reap;		/* removes promises that no client will claim */
 	spinlock_t		ports_lock;	/* that listening begins or ends; what listeners have reserved */
 	unsigned int		ports[SMC_SYNOPT_PORTS];	/* ports_lock; how many listen on ports of a hash value */
@@ -96,6 +97,7 @@ enum smc_syn_claim {
 /* synreg.c: when the hooks are there */
 int smc_synopt_reg_init(void);
 void smc_synopt_net_init(struct smc_net *sn);
+void smc_synopt_net_pre_exit(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);

@@ -25,7 +25,7 @@ struct smc_syntab *smc_synopt_syns(const struct smc_net *sn)
 	return smp_load_acquire(&sn->synopt->syns); /* pairs with register_hooks() */
 }
 
-/* Frees the table of promises of a namespace whose hooks are removed. */
+/* Frees the table of promises of a namespace that goes on, and whose hooks are removed. */
 static void free_syns(struct smc_synopt_net *so)
 {
 	struct smc_syntab *syns = so->syns;
@@ -49,7 +49,7 @@ static int register_hooks(struct smc_net *sn)
 	int rc;
 
 	lockdep_assert_held(&so->lock);
-	if (so->hooked)
+	if (so->hooked || so->ending)
 		return 0;
 	syns = smc_syntab_new();
 	if (!syns)
@@ -185,16 +185,31 @@ void smc_synopt_net_init(struct smc_net *sn)
 	mutex_unlock(&namespaces_lock);
 }
 
-/* smc_synopt_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */
+/* smc_synopt_net_pre_exit() - the namespace goes, after a grace period; no socket of ours is left in it. May sleep. */
+void smc_synopt_net_pre_exit(struct smc_net *sn)
+{
+	struct smc_synopt_net *so = sn->synopt;
+
+	mutex_lock(&so->lock);
+	so->ending = true;
+	if (so->hooked)
+		nf_unregister_net_hooks(so->net, so->hooks, ARRAY_SIZE(so->hooks));
+	WRITE_ONCE(so->hooked, false);
+	mutex_unlock(&so->lock);
+}
+
+/* smc_synopt_net_exit() - the namespace has gone, or could not be set up: no packet is in a hook any more. May sleep. */
 void smc_synopt_net_exit(struct smc_net *sn)
 {
+	struct smc_synopt_net *so = sn->synopt;
+
 	mutex_lock(&namespaces_lock);
-	list_del(&sn->synopt->all);
+	list_del(&so->all);
 	mutex_unlock(&namespaces_lock);
-	cancel_delayed_work_sync(&sn->synopt->unhook);
-	mutex_lock(&sn->synopt->lock);
-	unregister_hooks(sn->synopt);
-	mutex_unlock(&sn->synopt->lock);
+	cancel_delayed_work_sync(&so->unhook);
+	cancel_delayed_work_sync(&so->reap);
+	if (so->syns)
+		smc_syntab_free(so->syns);
 }
 
 /* smc_synopt_reg_init() - at load, before there are namespaces and devices. */
