@@ -2,7 +2,8 @@
 /*
  * When the hooks of the TCP option are there. Each packet of a namespace costs something then, so they are there while a socket listens
  * or connects and there is a device, and for UNHOOK_DELAY after the last socket, because registering is expensive and another socket may
- * follow. When a device comes, the sockets that listen already get their hooks. When the last device goes, they stay: it may come back.
+ * follow; longer while there are promises. When a device comes, the sockets that listen already get their hooks. When the last device
+ * goes, they stay: it may come back.
  */
 
 #include <linux/netfilter.h>
@@ -91,8 +92,13 @@ static void synopt_unhook_work(struct work_struct *work)
 	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, unhook);
 
 	mutex_lock(&so->lock);
-	if (!atomic_read(&so->users))
-		unregister_hooks(so);
+	if (!atomic_read(&so->users)) {
+		/* TCP may have moved a client that has a promise to a listener of plain TCP: accept() there looks for it. */
+		if (so->hooked && !smc_syntab_is_empty(so->syns))
+			queue_delayed_work(smc_net_wq, &so->unhook, UNHOOK_DELAY);
+		else
+			unregister_hooks(so);
+	}
 	mutex_unlock(&so->lock);
 }
 
