@@ -6,9 +6,11 @@
  * hs_ctrl, the BPF program that decides whether a connection tries SMC, is missing, because a module can offer such a hook
  * from Linux 6.9 on only, with BTF that machines often have no tools to build.
  */
+#include <linux/capability.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <linux/sysctl.h>
+#include <linux/user_namespace.h>
 #include <net/net_namespace.h>
 
 #include "../net.h"
@@ -127,6 +129,44 @@ static int sysctl_loopback(smc_compat_ctl_table *table, int write, void *buffer,
 	return rc;
 }
 
+/*
+ * Reads or writes net.smc.max_memory_kbytes. Who is root in a user namespace alone may lower it: the host has limited the namespace by
+ * it, perhaps.
+ */
+static int sysctl_max_memory(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
+{
+	const struct smc_sysctl *sysctl = container_of(table->data, struct smc_sysctl, max_memory_kbytes);
+	unsigned int *data = table->data, now = READ_ONCE(*data), value = now;
+	struct ctl_table entry = *table;
+	int rc;
+
+	entry.data = &value;
+	rc = proc_douintvec_minmax(&entry, write, buffer, len, pos);
+	if (rc || !write)
+		return rc;
+	do {
+		now = READ_ONCE(*data);
+		/* 0, no ceiling, is the highest: minus 1, it is UINT_MAX. */
+		if (value - 1 > now - 1 && sysctl->net->user_ns != &init_user_ns && !capable(CAP_NET_ADMIN))
+			return -EPERM;
+		/* The host may lower it meanwhile. */
+	} while (cmpxchg(data, now, value) != now);
+	return 0;
+}
+
+/* What reads and writes a setting that is a number. */
+static proc_handler *handler_of(const struct smc_sysctl_desc *knob)
+{
+	switch (knob - smc_sysctls) {
+	case SMC_SYSCTL_LOOPBACK:
+		return sysctl_loopback;
+	case SMC_SYSCTL_MAX_MEMORY_KBYTES:
+		return sysctl_max_memory;
+	default:
+		return proc_douintvec_minmax;
+	}
+}
+
 /* Fills the entry of a setting of a namespace. */
 static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const struct smc_sysctl_desc *knob)
 {
@@ -152,7 +192,7 @@ static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const 
 		break;
 	default:
 		entry->maxlen = sizeof(unsigned int);
-		entry->proc_handler = knob == &smc_sysctls[SMC_SYSCTL_LOOPBACK] ? sysctl_loopback : proc_douintvec_minmax;
+		entry->proc_handler = handler_of(knob);
 	}
 }
 

@@ -251,6 +251,10 @@ The column Namespace has what connections of the network namespace have. The
 column Host is there in the initial network namespace only. It has what all
 connections and link groups have.
 
+In a user namespace, root can only lower the ceiling of the network namespace.
+But it can make other network namespaces, for which the ceiling of the host
+counts, and memory.max of the cgroup.
+
 The ceilings are the settings net.smc.max_memory_kbytes and
 net.smc.host_max_memory_kbytes. 'smc_conf save' keeps them in
 /etc/smc/smc.conf.

@@ -3,9 +3,11 @@
 package smcpolicy
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/smckit/smckit/pkg/policy"
@@ -60,6 +62,15 @@ Ends that are TCP  7          9
   }
 }
 `, "", "memory", "--json=1")
+}
+
+func TestMemoryCeilingOfHost(t *testing.T) {
+	c := command{sys: system{settings: t.TempDir()}}
+	const want = "set the ceiling: net.smc.max_memory_kbytes: in a user namespace, the ceiling can only be lowered: run the command on the host"
+	err := c.settingError(setting{name: namespaceCeiling, op: "set the ceiling"}, &fs.PathError{Op: "write", Path: "x", Err: syscall.EPERM})
+	if err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
 
 func TestMemoryCeiling(t *testing.T) {

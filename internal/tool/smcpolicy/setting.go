@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/smckit/smckit/internal/catalogue"
 	"github.com/smckit/smckit/internal/remedy"
@@ -71,6 +72,9 @@ func (c *command) settingError(s setting, err error) error {
 	_, host := os.Stat(filepath.Join(c.sys.settings, hostCeiling))
 	e := &smcerr.Error{Op: op, Err: err}
 	switch {
+	case s.name == namespaceCeiling && errors.Is(err, syscall.EPERM):
+		// Without permission for the file, its open fails with EACCES.
+		return remedy.Errorf("run the command on the host", "%s: in a user namespace, the ceiling can only be lowered", op)
 	case errors.Is(err, fs.ErrPermission):
 		e.Kind, e.Remedy = smcerr.ErrPermission, catalogue.NeedNetNSAdmin
 	case errors.Is(err, fs.ErrNotExist) && all == nil && host != nil && s.hostOnly != "":

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -233,6 +235,20 @@ func TestMemoryHost(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestMemoryUserNamespace has root of a user namespace lower the ceiling of its network namespace, which it can neither raise nor lift.
+func TestMemoryUserNamespace(t *testing.T) {
+	ours.Need(t)
+	const script = `cd /proc/sys/net/smc
+for kbytes in 4000 3000 3500 0 2000; do
+	{ echo $kbytes >max_memory_kbytes; } 2>/dev/null
+	cat max_memory_kbytes
+done`
+	out, err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--net", "sh", "-c", script).CombinedOutput()
+	if got := strings.Join(strings.Fields(string(out)), " "); got != "4000 3000 3000 3000 2000" {
+		t.Errorf("the ceiling was %s, %v", got, err)
+	}
 }
 
 // TestMemoryRDMA opens connections of SMC-R under a ceiling. Their buffers count for the namespace as long as they have them, then for
