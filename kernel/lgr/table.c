@@ -5,6 +5,7 @@
 #include <linux/jhash.h>
 #include <linux/moduleparam.h>
 #include <net/net_namespace.h>
+#include <net/netns/hash.h>
 
 #include "../transport/transport.h"
 #include "../net.h"
@@ -23,10 +24,10 @@ static unsigned int last_id;
 module_param_named(lgr_id, last_id, uint, 0644);
 MODULE_PARM_DESC(lgr_id, "for tests only: the identifier that the last link group was given");
 
-/* Hashes what differs between peers, and is the same for all addresses that a group serves. */
+/* Hashes what differs between peers or namespaces, and is the same for all addresses that a group serves. */
 static u32 hash_key(const struct smc_lgr_key *key)
 {
-	u32 hash = jhash(key->peer_id, sizeof(key->peer_id), key->version << 1 | key->server);
+	u32 hash = jhash(key->peer_id, sizeof(key->peer_id), net_hash_mix(key->net) ^ (key->version << 1 | key->server));
 
 	return key->ops->lgr_fits ? hash : jhash(key->ends.gid, sizeof(key->ends.gid), hash);
 }
