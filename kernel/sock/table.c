@@ -190,6 +190,26 @@ static bool describe_sock(const struct smc_sock *smc, struct smc_sock_view *view
 	return view->conn || phase != SMC_PHASE_ACTIVE;
 }
 
+static int walk_bucket(const struct hlist_head *head, unsigned int *skip,
+		       int (*fn)(const struct smc_sock_view *view, void *arg), void *arg)
+{
+	struct smc_sock_view view;
+	struct smc_sock *smc;
+	unsigned int n = 0;
+	int rc;
+
+	hlist_for_each_entry_rcu(smc, head, node) {
+		if (n++ < *skip || !smc_table_get(smc))
+			continue;
+		rc = describe_sock(smc, &view) ? fn(&view, arg) : 0;
+		smc_table_put(smc);
+		if (rc)
+			return rc;
+		*skip = n;
+	}
+	return 0;
+}
+
 /**
  * smc_table_walk() - shows the sockets, from a position on
  * @bucket: in and out, the bucket to continue with; 0 at first
@@ -197,33 +217,26 @@ static bool describe_sock(const struct smc_sock *smc, struct smc_sock_view *view
  * @fn: called under RCU; nonzero ends the walk, before that socket counts as visited
  * @arg: passed on
  *
- * A walk in several parts may miss or repeat a socket of a bucket that changes meanwhile. Does not sleep.
+ * A walk in several parts may miss or repeat a socket of a bucket that changes meanwhile. May sleep.
  *
  * Return: 0 at the end of the table, else what @fn said.
  */
 int smc_table_walk(unsigned int *bucket, unsigned int *skip,
 		   int (*fn)(const struct smc_sock_view *view, void *arg), void *arg)
 {
-	struct smc_sock_view view;
 	int rc = 0;
 
-	rcu_read_lock();
-	for (; *bucket < 1 << TABLE_BITS; (*bucket)++, *skip = 0) {
-		struct smc_sock *smc;
-		unsigned int n = 0;
-
-		hlist_for_each_entry_rcu(smc, &table[*bucket].head, node) {
-			if (n++ < *skip || !smc_table_get(smc))
-				continue;
-			rc = describe_sock(smc, &view) ? fn(&view, arg) : 0;
-			smc_table_put(smc);
-			if (rc)
-				goto out;
-			*skip = n;
-		}
+	might_sleep();
+	while (*bucket < 1 << TABLE_BITS) {
+		rcu_read_lock();
+		rc = walk_bucket(&table[*bucket].head, skip, fn, arg);
+		rcu_read_unlock();
+		if (rc)
+			break;
+		(*bucket)++;
+		*skip = 0;
+		cond_resched();
 	}
-out:
-	rcu_read_unlock();
 	return rc;
 }
 EXPORT_SYMBOL_GPL(smc_table_walk);
