@@ -451,7 +451,7 @@ static bool take_off(struct smc_sock *child)
  * @lsmc: the listener
  * @sk: the child's sock
  *
- * Does not sleep.
+ * May sleep.
  *
  * Return: NULL if it stays TCP; ERR_PTR(-EINPROGRESS) if a handshake is due, for which a place is reserved, see
  * smc_listen_begin(); its struct smc_sock, the caller's then, if its client has connected it; ERR_PTR(-EBUSY) if
@@ -463,8 +463,10 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	struct smc_listener *l = lsmc->listener;
 	struct smc_sock *child = NULL;
 	enum smc_syn_claim claim;
+	bool mine;
 	int rc = 0;
 
+	might_sleep();
 	spin_lock_bh(&l->lock);
 	claim = smc_synopt_claim(sk, &l->port, true);
 	if (claim == SMC_CLAIM_LATE && smc_synopt_reserve(&l->port))
@@ -476,15 +478,18 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	spin_unlock_bh(&l->lock);
 	if (claim == SMC_CLAIM_NONE)
 		child = smc_table_find(sk);
-	if (!rc && child && !take_off(child))
-		rc = -EBUSY;
-	if (rc) {
-		smc_table_put(child);
-		return ERR_PTR(rc);
-	}
-	if (child)
+	mine = child && take_off(child);
+	if (mine)
 		smc_table_remove(child);
-	return child;
+	else if (child)
+		rc = rc ?: -EBUSY;
+	if (!rc)
+		return child;
+	/* Another listener has had it, and is open. */
+	if (mine)
+		smc_active_end(child, true);
+	smc_table_put(child);
+	return ERR_PTR(rc);
 }
 
 /* smc_listen_wake() - wakes threads that wait on a listener. Does not sleep. */
