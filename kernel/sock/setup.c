@@ -339,8 +339,9 @@ static bool has_no_data(const struct smc_sock *child)
 	const struct smc_conn *conn = rcu_access_pointer(child->conn);
 	const struct sock *sk = child->sk;
 
+	/* One byte is enough, whatever SO_RCVLOWAT says. */
 	if (conn)
-		return !smc_conn_readable(conn);
+		return READ_ONCE(conn->rx_prod) == READ_ONCE(conn->rx_cons) && !smc_conn_readable(conn);
 	return inet_sk_state_load(sk) == TCP_ESTABLISHED && skb_queue_empty_lockless(&sk->sk_receive_queue);
 }
 
