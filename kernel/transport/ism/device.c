@@ -302,10 +302,18 @@ struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc
 	return found;
 }
 
+/* smc_ism_ext_gid() - returns the second half of a server's GID, which emulated devices alone have, and version 1 leaves out. Any context. */
+u64 smc_ism_ext_gid(const struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
+{
+	if (!smc_ism_emulated(dev->chid))
+		return 0;
+	return peer->version < 2 ? dev->gid[1] : peer->ext_gid;
+}
+
 /* Returns whether a server may have chosen a device. Devices of different networks may have the same CHID. */
 static bool is_servers(struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
 {
-	const u64 gid[2] = { peer->ism_gid, peer->version < 2 && smc_ism_emulated(dev->chid) ? dev->gid[1] : peer->ext_gid };
+	const u64 gid[2] = { peer->ism_gid, smc_ism_ext_gid(dev, peer) };
 
 	if (peer->version < 2 ? !dev->v1 : !dev->v2 || dev->chid != peer->chid)
 		return false;

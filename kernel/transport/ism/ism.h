@@ -37,6 +37,7 @@ extern const struct smc_transport_ops smc_ism_transport;
 int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p);
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
 				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason);
+u64 smc_ism_ext_gid(const struct smc_ism_dev *dev, const struct smc_clc_accept *peer);
 struct smc_ism_dev *smc_ism_of_server(const struct smc_clc_accept *peer);
 void smc_ism_dev_put(struct smc_ism_dev *dev);
 struct smc_ism_dev *smc_ism_for_pair(struct sock *sk);

@@ -237,12 +237,10 @@ static void ism_fill_confirm(struct smc_offer *offer, const struct smc_clc_accep
 static int ism_join_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
 		   struct smc_clc_accept *us)
 {
-	u64 gid[2] = { peer->ism_gid, peer->ext_gid };
+	u64 gid[2] = { peer->ism_gid, smc_ism_ext_gid(dev, peer) };
 	bool first;
 	int rc;
 
-	if (peer->version < 2 && smc_ism_emulated(dev->chid))
-		gid[1] = dev->gid[1];
 	/*
 	 * What is a subsequent contact for the server may be our first one: within this kernel each end has a group of its own, and
 	 * the ACCEPT of another connection may come later.
