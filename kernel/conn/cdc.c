@@ -64,6 +64,13 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
 	u->msg.flags = flags_of(tx, now, end);
 }
 
+/* Others read the position without a lock. */
+static void set_track(struct smc_track *t, const struct smc_track *to)
+{
+	t->at = to->at;
+	WRITE_ONCE(t->pos, to->pos);
+}
+
 /**
  * smc_cdc_sent() - a message was sent
  * @tx: what was sent; updated
@@ -71,8 +78,8 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
  */
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 {
-	tx->prod = u->prod;
-	tx->cons = u->cons;
+	set_track(&tx->prod, &u->prod);
+	set_track(&tx->cons, &u->cons);
 	tx->seq = u->msg.seq;
 	if (tx->most_sent < u->prod.pos)
 		tx->most_sent = u->prod.pos;
@@ -108,7 +115,7 @@ void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size)
 {
 	u32 back = (u32)(tx->prod.pos - pos);
 
-	tx->prod.pos = pos;
+	WRITE_ONCE(tx->prod.pos, pos);
 	if (tx->prod.at.count < back) {
 		tx->prod.at.count += size;
 		tx->prod.at.wrap--;
@@ -129,12 +136,14 @@ void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size)
 u32 smc_cdc_catch_up(struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u32 size)
 {
 	u64 read = READ_ONCE(rx->cons.pos);
+	struct smc_track prod = tx->prod;
 	u32 n;
 
 	if (read <= tx->prod.pos)
 		return 0;
 	n = (u32)(read - tx->prod.pos);
-	smc_track_to(&tx->prod, read, size);
+	smc_track_to(&prod, read, size);
+	set_track(&tx->prod, &prod);
 	return n;
 }
 

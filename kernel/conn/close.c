@@ -68,7 +68,7 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 	/* Pairs with dmb_cdc_send() of transport/ism/dmb_cdc.c. */
 	smp_store_release(&conn->close_flags, conn->close_flags | flags_to_send(step->actions));
 	/* A TCP connection that is dead has reported its own error. */
-	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
+	if (err && !READ_ONCE(conn->sk->sk_err) && inet_sk_state_load(conn->sk) != TCP_CLOSE)
 		WRITE_ONCE(conn->sk->sk_err, err);
 	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see rx_stream_end() and tx_may_send() */
 	if (step->actions & SMC_CLOSE_END)

@@ -266,7 +266,7 @@ static bool tx_pause(struct smc_conn *conn)
 static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 {
 	u32 most = max(conn->tx_window / 2, 1U);
-	u32 n = min3(left, (size_t)smc_tx_room(conn), (size_t)most);
+	u32 n = min3(left, (size_t)smc_tx_room(conn), (size_t)most), off;
 	ssize_t rc;
 
 	lockdep_assert_held(&conn->tx_lock);
@@ -274,7 +274,8 @@ static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 	if (rc <= 0)
 		return rc ?: -EFAULT;
 	trace_smc_tx_sendmsg(conn->sk, conn->member.lgr->device, rc);
-	conn->tx_off = conn->tx_off + rc < conn->tx_size ? conn->tx_off + rc : conn->tx_off + rc - conn->tx_size;
+	off = conn->tx_off + rc;
+	WRITE_ONCE(conn->tx_off, off < conn->tx_size ? off : off - conn->tx_size);
 	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
 	WRITE_ONCE(conn->tx_full, 0);
 	if (rc < left)

@@ -58,7 +58,7 @@ void smc_urgent_received(struct smc_conn *conn, u64 prod)
 		conn->urgent_kept = false;
 		conn->urgent_byte = ring_byte(conn, prod - 1);
 		WRITE_ONCE(conn->urgent_pos, prod - 1);
-		WRITE_ONCE(conn->urgent, SMC_URGENT_VALID);
+		smp_store_release(&conn->urgent, SMC_URGENT_VALID); /* after its position, for readers without the lock */
 		here = true;
 	}
 	spin_unlock_bh(&conn->lock);
@@ -157,7 +157,7 @@ u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgen
 /* smc_urgent_stops() - returns whether a read that has got data ends at @pos. Any context. */
 bool smc_urgent_stops(const struct smc_conn *conn, u64 pos)
 {
-	return READ_ONCE(conn->urgent) && READ_ONCE(conn->urgent_pos) == pos;
+	return smp_load_acquire(&conn->urgent) && READ_ONCE(conn->urgent_pos) == pos;
 }
 
 /* smc_urgent_update() - the reader has moved: clears a mark behind it, and requests a consumer update at the mark. */
@@ -180,7 +180,7 @@ void smc_urgent_update(struct smc_conn *conn)
 /* smc_urgent_at_mark() - for SIOCATMARK. Any context. */
 bool smc_urgent_at_mark(const struct smc_conn *conn)
 {
-	return READ_ONCE(conn->urgent) && READ_ONCE(conn->urgent_pos) == READ_ONCE(conn->rx_cons);
+	return smp_load_acquire(&conn->urgent) && READ_ONCE(conn->urgent_pos) == READ_ONCE(conn->rx_cons);
 }
 
 /* smc_urgent_inq() - for SIOCINQ: bytes that can be read before the mark. Any context. */
@@ -188,9 +188,10 @@ u32 smc_urgent_inq(const struct smc_conn *conn)
 {
 	u64 cons = smp_load_acquire(&conn->rx_cons); /* first, so that it is not ahead */
 	u64 prod = READ_ONCE(conn->rx_prod);
+	bool marked = smp_load_acquire(&conn->urgent);
 	u64 mark = READ_ONCE(conn->urgent_pos);
 
-	if (READ_ONCE(conn->urgent) && !is_inline(conn) && mark >= cons && mark < prod)
+	if (marked && !is_inline(conn) && mark >= cons && mark < prod)
 		return mark - cons;
 	return prod - cons;
 }

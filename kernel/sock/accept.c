@@ -192,7 +192,7 @@ int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct prot
 		return -ECONNABORTED;
 	}
 	if (lsmc)
-		adopt_tcp(lsmc, newsock, lsmc->reason == SMC_REASON_POLICY ? SMC_REASON_POLICY : SMC_REASON_OPTION);
+		adopt_tcp(lsmc, newsock, READ_ONCE(lsmc->reason) == SMC_REASON_POLICY ? SMC_REASON_POLICY : SMC_REASON_OPTION);
 	return 0;
 }
 

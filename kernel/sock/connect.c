@@ -129,10 +129,12 @@ static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_so
 		goto out;
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_OPEN || smc->phase == SMC_PHASE_CONNECT) {
-		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
-			smc->opt.peer_smc = smc->opt.asked = false;
-		smc->opt.answer_hidden = false;
-		smc->opt.futile = 0;
+		if (inet_sk_state_load(smc->sk) == TCP_CLOSE) {
+			WRITE_ONCE(smc->opt.peer_smc, false);
+			WRITE_ONCE(smc->opt.asked, false);
+		}
+		WRITE_ONCE(smc->opt.answer_hidden, false);
+		WRITE_ONCE(smc->opt.futile, 0);
 		smc->inline_busy = false;
 		smc_setup_set_phase(smc, SMC_PHASE_CONNECT);
 	}

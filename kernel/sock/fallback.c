@@ -27,8 +27,8 @@ static void set_fallback(struct smc_sock *smc, u32 reason, u32 peer)
 		smc_memory_refused(smc_net(sock_net(smc->sk)));
 	trace_smc_fallback(smc->sk, smc->server, reason, peer);
 	trace_smc_switch_to_fallback(smc->sk, reason);
-	smc->reason = reason;
-	smc->peer_diagnosis = peer;
+	WRITE_ONCE(smc->reason, reason);
+	WRITE_ONCE(smc->peer_diagnosis, peer);
 	smc_setup_set_phase(smc, SMC_PHASE_TCP);
 }
 
@@ -129,7 +129,7 @@ static void detach_ops(struct smc_sock *smc, struct socket *sock)
 		WRITE_ONCE(sock->ops, smc_ops_of_tcp(smc->sk));
 	}
 	if (left) {
-		smc->reason = SMC_REASON_POLICY;
+		WRITE_ONCE(smc->reason, SMC_REASON_POLICY);
 		smc_setup_set_phase(smc, SMC_PHASE_TCP);
 	} else if (fresh) {
 		set_fallback(smc, SMC_REASON_OPTION, 0);

@@ -178,7 +178,7 @@ void smc_setup_inline(struct smc_sock *smc)
 	lockdep_assert_held(&smc->state_mutex);
 	might_sleep();
 	spin_lock_bh(&smc->lock);
-	mine = smc->phase == SMC_PHASE_CONNECT && smc->opt.peer_smc &&
+	mine = smc->phase == SMC_PHASE_CONNECT && READ_ONCE(smc->opt.peer_smc) &&
 	       inet_sk_state_load(smc->sk) == TCP_ESTABLISHED;
 	if (mine) {
 		smc_setup_set_phase(smc, SMC_PHASE_RENDEZVOUS);
@@ -227,7 +227,7 @@ void smc_setup_stop(struct smc_sock *smc)
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT || smc->phase == SMC_PHASE_RENDEZVOUS)
 		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
-	smc->opt.peer_smc = false;
+	WRITE_ONCE(smc->opt.peer_smc, false);
 	smc->stopped = true;
 	smc_setup_unwatch_locked(smc);
 	spin_unlock_bh(&smc->lock);
@@ -249,7 +249,7 @@ static bool work_is_due(struct smc_sock *smc)
 	bool mine;
 
 	spin_lock_bh(&smc->lock);
-	if (smc->phase == SMC_PHASE_CONNECT && smc->opt.peer_smc && state != TCP_SYN_SENT &&
+	if (smc->phase == SMC_PHASE_CONNECT && READ_ONCE(smc->opt.peer_smc) && state != TCP_SYN_SENT &&
 	    state != TCP_SYN_RECV && state != TCP_CLOSE)
 		smc_setup_set_phase(smc, SMC_PHASE_RENDEZVOUS);
 	/* A child whose outcome is known may still wait for data. */
@@ -280,7 +280,7 @@ static void fail_attempt(struct smc_sock *smc, int rc)
 		smc->armed = false;
 		WRITE_ONCE(smc->err, rc);
 		smp_wmb(); /* pairs with take_error() */
-		smc->opt.peer_smc = false;
+		WRITE_ONCE(smc->opt.peer_smc, false);
 		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
 		smc_setup_notify(smc);
 	}

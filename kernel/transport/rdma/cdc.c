@@ -280,9 +280,9 @@ static bool cdc_add_written(struct smc_rdma_conn *rc, unsigned int what)
 	bool corked;
 
 	spin_lock_bh(&rc->lock);
-	rc->tx.written = rc->conn->tx_prod;
+	WRITE_ONCE(rc->tx.written, rc->conn->tx_prod);
 	if (what & SMC_SIGNAL_URGENT)
-		rc->tx.urgent = rc->tx.written;
+		WRITE_ONCE(rc->tx.urgent, rc->tx.written);
 	/* A completion that comes now was taken into account, or its send_corked_data() waits for the lock. */
 	corked = what == SMC_SIGNAL_DATA && should_autocork(rc);
 	if (corked)
