@@ -5,6 +5,7 @@
 package inside
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,8 @@ func startWriter(t *testing.T, bytes int) *cgroupWriter {
 		t.Fatal(err)
 	}
 	defer unix.Close(l)
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "echo $$ >$0/cgroup.procs && exec 3<>/dev/tcp/127.0.0.1/6379 && "+
+	// The test's context ends before its cleanups, and would have the program killed while the group has no memory.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-c", "echo $$ >$0/cgroup.procs && exec 3<>/dev/tcp/127.0.0.1/6379 && "+
 		fmt.Sprintf("echo $$ >$1/cgroup.procs && read && head -c %d /dev/zero >&3 && echo written && read", bytes), w.group, top)
 	var err1, err2 error
 	w.in, err1 = cmd.StdinPipe()
