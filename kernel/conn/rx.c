@@ -122,7 +122,8 @@ static void rx_consume(struct rx_call *c)
 			conn->ops->consumed(conn, 0, n - first);
 	}
 	conn->rx_off = c->off;
-	smp_store_mb(conn->rx_cons, c->pos); /* pairs with that of smc_urgent_received(), and of smc_rx_lowat() */
+	smp_store_release(&conn->rx_cons, c->pos); /* who sees it sees the rx_prod that this thread has seen */
+	smp_mb(); /* pairs with that of smc_urgent_received(), and of smc_rx_lowat() */
 	smc_urgent_update(conn);
 }
 
