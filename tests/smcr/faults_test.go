@@ -69,11 +69,14 @@ func broken(t *testing.T, lt *lab.Test, away func()) {
 	awaitNoGroups(t, lt)
 }
 
+// deleteGroups is a command that ends all groups of a host.
+const deleteGroups = "for g in $(smcr linkgroup | awk '/SERV|CLNT/ { print $1 }'); do smcr linkgroup delete $g || :; done"
+
 // endGroups ends all groups, so that new connections form one whose links have not been lost: after each loss soon after a link was
 // added, the hosts wait longer before they add another.
 func endGroups(t *testing.T, lt *lab.Test) {
 	t.Helper()
-	both(t, lt, "for g in $(smcr linkgroup | awk '/SERV|CLNT/ { print $1 }'); do smcr linkgroup delete $g || :; done")
+	both(t, lt, deleteGroups)
 	awaitNoGroups(t, lt)
 }
 

@@ -29,7 +29,7 @@ func memoryCeilingOn(t *testing.T, lt *lab.Test, host, other string) {
 	address, echo := serve(t, lt, "echo", 5071)
 	defer lab.Kill(t, echo)
 	// Connections that other tests have left wait for their peers.
-	lt.Must(host, "for g in $(smcr linkgroup | awk '/SERV|CLNT/ { print $1 }'); do smcr linkgroup delete $g || :; done")
+	lt.Must(host, deleteGroups)
 	awaitNoMemory(t, lt, host)
 	lt.Must(host, "smc_policy memory 1M")
 	kept := lt.StartIn("a", "", "smcflow", "keep", "--conns", fmt.Sprint(conns), address)
