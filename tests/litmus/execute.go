@@ -48,7 +48,6 @@ type trace struct {
 
 // runner runs a thread with all values that its reads may return.
 type runner struct {
-	thread int
 	values map[string][]int // that each place may have
 	traces []trace
 }
@@ -245,7 +244,7 @@ func (s *state) dependencies(st stmt, ctrl, own set) (data, _ set) {
 
 // traces returns what a thread may do, if each place may have some values.
 func traces(thread int, stmts []stmt, values map[string][]int) []trace {
-	r := &runner{thread: thread, values: values}
+	r := &runner{values: values}
 	r.run(&state{values: map[string]int{}, taints: map[string]set{}}, stmts, 0, func(s *state) {
 		for i := range s.events {
 			s.events[i].thread = thread
