@@ -45,7 +45,7 @@ static DEFINE_PER_CPU(struct pending_syn, pending_syn) = {
 };
 
 /* Locks the pending SYN of this processor. Any context but hardirq. */
-static struct pending_syn *lock_pending(void)
+static struct pending_syn *lock_pending(void) __acquires(pending_syn.lock)
 {
 	struct pending_syn *pending;
 
