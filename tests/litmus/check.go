@@ -10,9 +10,8 @@ import (
 )
 
 // possible reports whether the outcome of a test may be.
-func (t *test) possible() (bool, error) {
-	var err error
-	found := false
+func (t *test) possible() (found bool, err error) {
+	defer t.recoverSyntax(&err)
 	t.combine(t.threadTraces(), nil, func(chosen []trace) bool {
 		found, err = t.observed(chosen)
 		return !found && err == nil

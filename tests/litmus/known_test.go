@@ -121,3 +121,23 @@ func TestKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestRefused checks that what the checker does not know is an error, and is not left out.
+func TestRefused(t *testing.T) {
+	for what, source := range map[string]string{
+		"value of a place":    `C X { x=1; } P0(int *x) { WRITE_ONCE(*x, 2); } exists (x=1)`,
+		"type of a parameter": `C X {} P0(long *x) { WRITE_ONCE(*x, 1); } exists (x=1)`,
+		"value of a register": `C X {} P0(int *x) { int r0 = 1; WRITE_ONCE(*x, 1); } exists (x=1)`,
+		"call":                `C X {} P0(int *x) { smp_store_nothing(x, 1); } exists (x=1)`,
+		"operator":            `C X {} P0(int *x) { WRITE_ONCE(*x, 3 % 2); } exists (x=1)`,
+		"what follows":        `C X {} P0(int *x) { WRITE_ONCE(*x, 1); } exists (x=1) locations`,
+	} {
+		lt, err := parse(source)
+		if err == nil {
+			_, err = lt.possible()
+		}
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package litmus
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,6 +41,7 @@ type expr struct {
 var (
 	header  = regexp.MustCompile(`(?s)^C ([\w+.-]+)\s*(?:\(\*(.*?)\*\))?\s*\{\s*\}(.*)$`)
 	comment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	isName  = regexp.MustCompile(`^[a-z_]\w*$`)
 	token   = regexp.MustCompile(`\d+:[a-z]\w*|\w+|/\\|\\/|==|!=|<=|>=|&&|\|\||[-+*(){};,=<>!&~]`)
 )
 
@@ -56,12 +58,12 @@ func parse(source string) (t *test, err error) {
 		return nil, fmt.Errorf("no header: C NAME, a comment and {}")
 	}
 	t = &test{name: m[1], comment: m[2]}
-	p := &parser{tokens: token.FindAllString(comment.ReplaceAllString(m[3], ""), -1)}
-	defer func() {
-		if r, ok := recover().(syntaxError); ok {
-			err = fmt.Errorf("%s: %s", t.name, string(r))
-		}
-	}()
+	program := comment.ReplaceAllString(m[3], "")
+	if rest := strings.TrimSpace(token.ReplaceAllString(program, "")); rest != "" {
+		return nil, fmt.Errorf("%s: unknown: %s", t.name, rest)
+	}
+	p := &parser{tokens: token.FindAllString(program, -1)}
+	defer t.recoverSyntax(&err)
 	for p.peek() != "exists" {
 		t.threads = append(t.threads, p.thread(len(t.threads)))
 	}
@@ -73,8 +75,19 @@ func parse(source string) (t *test, err error) {
 	return t, nil
 }
 
-// syntaxError is what a parser panics with.
+// syntaxError is what the parser panics with, and whatever executes a call that it does not know.
 type syntaxError string
+
+// recoverSyntax turns such a panic into an error. It is to be deferred.
+func (t *test) recoverSyntax(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case syntaxError:
+		*err = fmt.Errorf("%s: %s", t.name, string(r))
+	default:
+		panic(r)
+	}
+}
 
 func (p *parser) fail(want string) {
 	panic(syntaxError(fmt.Sprintf("want %s after %q", want, strings.Join(p.tokens[max(0, p.at-8):min(p.at+1, len(p.tokens))], " "))))
@@ -114,19 +127,39 @@ func (p *parser) accept(s string) bool {
 // thread reads P0(int *x, ...) { ... }.
 func (p *parser) thread(number int) []stmt {
 	p.want(fmt.Sprintf("P%d", number))
-	for p.next() != ")" {
-		continue
+	p.want("(")
+	for !p.accept(")") {
+		p.accept(",")
+		p.declare("int", "spinlock_t", "atomic_t")
+		p.want("*")
+		p.name()
 	}
 	return p.block()
+}
+
+// declare reads one of the types.
+func (p *parser) declare(types ...string) {
+	if !slices.Contains(types, p.peek()) {
+		p.fail(strings.Join(types, " or "))
+	}
+	p.at++
+}
+
+// name reads the name of a place or of a register.
+func (p *parser) name() {
+	if name := p.next(); !isName.MatchString(name) {
+		p.at--
+		p.fail("a name")
+	}
 }
 
 func (p *parser) block() (all []stmt) {
 	p.want("{")
 	for !p.accept("}") {
 		if p.accept("int") {
-			for p.next() != ";" {
-				continue
-			}
+			// Without a value: a register has none before a statement sets it.
+			p.name()
+			p.want(";")
 			continue
 		}
 		all = append(all, p.statement())
