@@ -366,14 +366,16 @@ static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool s
 	return signal_pending(current) ? sock_intr_errno(timeo) : 1;
 }
 
-/* Returns whether the stream has ended. Call it before you look for data: the peer writes first, then closes. */
+/*
+ * Returns whether the stream has ended. Call it before you look for data: the peer writes first, then closes. The
+ * load of the state orders what is read after it.
+ */
 static struct rx_end rx_stream_end(const struct smc_conn *conn)
 {
 	struct rx_end end = { .eof = smc_conn_meaning(conn)->eof };
 
 	end.done = end.eof && READ_ONCE(conn->rx_done);
 	end.eof |= READ_ONCE(conn->rx_shut);
-	smp_rmb(); /* pairs with the order of smc_upcall_data() and smc_upcall_close() */
 	return end;
 }
 

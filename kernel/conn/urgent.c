@@ -169,7 +169,8 @@ void smc_urgent_update(struct smc_conn *conn)
 	spin_lock_bh(&conn->lock);
 	if (conn->rx_cons > conn->urgent_pos) {
 		conn->urgent_kept = false;
-		smp_store_release(&conn->urgent, SMC_URGENT_NONE); /* pairs with smc_urgent_cons() */
+		/* After rx_cons, by the barrier of rx_consume(): see smc_urgent_cons(). */
+		WRITE_ONCE(conn->urgent, SMC_URGENT_NONE);
 		WRITE_ONCE(conn->rx_update_requested, true);
 	} else if (conn->rx_cons == conn->urgent_pos && !is_inline(conn)) {
 		WRITE_ONCE(conn->rx_update_requested, true);

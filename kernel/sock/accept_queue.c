@@ -85,8 +85,7 @@ static bool outcome_is_near(const struct smc_listener *l, const struct smc_sock 
 		return child->stepping;
 	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
 		return true;
-	smp_rmb(); /* pairs with the lock in smc_listen_step(): the flag is set before the queue is emptied */
-	return child->stepping;
+	return child->stepping; /* smc_listen_step() sets it under our lock before the queue is emptied */
 }
 
 /*

@@ -278,10 +278,9 @@ static void fail_attempt(struct smc_sock *smc, int rc)
 		smc_setup_unwatch_locked(smc);
 		armed = smc->armed;
 		smc->armed = false;
-		WRITE_ONCE(smc->err, rc);
-		smp_wmb(); /* pairs with take_error() */
 		WRITE_ONCE(smc->opt.peer_smc, false);
-		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
+		WRITE_ONCE(smc->err, rc);
+		smc_setup_set_phase(smc, SMC_PHASE_OPEN); /* after the error: pairs with take_error() */
 		smc_setup_notify(smc);
 	}
 	spin_unlock_bh(&smc->lock);

@@ -62,13 +62,9 @@ func TestBarriers(t *testing.T) {
 // elsewhere are functions with barriers that no test is about, each with the reason.
 var elsewhere = map[string]string{
 	"conn/rx.c rx_count_unread":                "looks how much there is, and reads none of it",
-	"conn/rx.c rx_stream_end":                  "its load of the state acquires, and orders what follows already: end-of-stream",
-	"conn/urgent.c smc_urgent_update":          "rx_consume(), which calls it, has a full barrier before: urgent-passed",
 	"control/memory.c smc_memory_net_pre_exit": "readers follow the pointer that it stores: an address dependency",
 	"handshake/syntab.c smc_syntab_add":        "counts entries, in no order with anything else",
-	"sock/accept_queue.c outcome_is_near":      "both sides hold the lock of the listener, which orders them already",
 	"sock/connect.c connect_tcp":               "pairs with the barriers of TCP's wakeups",
-	"sock/setup.c fail_attempt":                "its store of the phase releases, and orders the error already: connect-error",
 	"transport/ism/fabric_signal.c check_dmb":  "looks whether the handshake is over, and at nothing after that",
 	"transport/ism/memory.c smc_ism_dmb_page":  "counts pages, in no order with anything else",
 }
