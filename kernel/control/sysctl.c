@@ -136,7 +136,7 @@ static int sysctl_loopback(smc_compat_ctl_table *table, int write, void *buffer,
 static int sysctl_max_memory(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
 {
 	const struct smc_sysctl *sysctl = container_of(table->data, struct smc_sysctl, max_memory_kbytes);
-	unsigned int *data = table->data, now = READ_ONCE(*data), value = now;
+	unsigned int *data = table->data, now, value = READ_ONCE(*data);
 	struct ctl_table entry = *table;
 	int rc;
 
