@@ -145,7 +145,8 @@ void smc_lgr_set_peer_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN]);
 void smc_lgr_set_peer(struct smc_lgr *lgr, const struct smc_clc_accept *peer);
 void smc_lgr_terminate(struct smc_lgr *lgr);
 void smc_lgr_drain(struct smc_lgr *lgr);
-struct smc_lgr *smc_lgr_next(u32 id);
+struct smc_lgr *smc_lgr_get_id(u32 id);
+struct smc_lgr *smc_lgr_next(struct smc_lgr *prev);
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
 int smc_lgr_walk(const struct net *net, unsigned int *next,
 		 int (*fn)(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg), void *arg);

@@ -14,14 +14,11 @@
 /* Has all groups give back what no connection has. */
 static void shrink_work_fn(struct work_struct *work)
 {
-	struct smc_lgr *lgr;
-	u32 id = 0;
+	struct smc_lgr *lgr = NULL;
 
-	while ((lgr = smc_lgr_next(id))) {
-		id = lgr->id;
+	while ((lgr = smc_lgr_next(lgr))) {
 		if (lgr->key.ops->lgr_shrink && !smc_lgr_end_idle(lgr))
 			lgr->key.ops->lgr_shrink(lgr);
-		smc_lgr_put(lgr);
 		cond_resched();
 	}
 }

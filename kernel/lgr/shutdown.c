@@ -12,7 +12,7 @@
 #include "../transport/transport.h"
 #include "lgr.h"
 
-/* Limits the delay of a shutdown, whatever the number of peers. */
+/* How long a shutdown waits for peers to get DELETE LINK, whatever their number. */
 #define SHUTDOWN_TIMEOUT (HZ / 2)
 
 /* The initial namespace may end any group, another one only those that it owns. */
@@ -24,9 +24,9 @@ static bool may_delete(const struct smc_lgr *lgr, const struct net *net)
 /* Returns a group that an operator in a namespace may change, with a reference, or NULL. */
 static struct smc_lgr *find_deletable(const struct net *net, unsigned int role, u32 id)
 {
-	struct smc_lgr *lgr = id ? smc_lgr_next(id - 1) : NULL;
+	struct smc_lgr *lgr = smc_lgr_get_id(id);
 
-	if (!lgr || (lgr->id == id && lgr->key.ops->role == role && may_delete(lgr, net)))
+	if (!lgr || (lgr->key.ops->role == role && may_delete(lgr, net)))
 		return lgr;
 	smc_lgr_put(lgr);
 	return NULL;
@@ -82,28 +82,25 @@ int smc_lgr_delete_one(const struct net *net, u32 id, u8 link)
 /* Sends DELETE LINK to all peers. The groups stay, but no connection joins them any more. */
 static void delete_all_links(void)
 {
-	struct smc_lgr *lgr;
-	u32 id = 0;
+	struct smc_lgr *lgr = NULL;
 
-	while ((lgr = smc_lgr_next(id))) {
-		id = lgr->id;
+	while ((lgr = smc_lgr_next(lgr)))
 		if (lgr->key.ops->lgr_delete_link)
 			lgr->key.ops->lgr_delete_link(lgr);
-		smc_lgr_put(lgr);
-	}
 }
 
 /* Waits until all peers have got it, or until @until. */
 static void flush_all_links(unsigned long until)
 {
-	struct smc_lgr *lgr;
-	u32 id = 0;
+	struct smc_lgr *lgr = NULL;
 
-	while (time_before(jiffies, until) && (lgr = smc_lgr_next(id))) {
-		id = lgr->id;
+	while ((lgr = smc_lgr_next(lgr))) {
 		if (lgr->key.ops->lgr_flush)
 			lgr->key.ops->lgr_flush(lgr, until);
-		smc_lgr_put(lgr);
+		if (time_after_eq(jiffies, until)) {
+			smc_lgr_put(lgr);
+			return;
+		}
 	}
 }
 

@@ -159,23 +159,46 @@ void smc_lgr_table_del(struct smc_lgr *lgr)
 	spin_unlock_bh(&smc_lgr_table_lock);
 }
 
-/*
- * smc_lgr_next() - returns the group with the lowest identifier above @id, of any namespace, with a reference; NULL at the
- * end. Any context but hardirq.
- */
-struct smc_lgr *smc_lgr_next(u32 id)
+/* smc_lgr_get_id() - returns the listed group with an identifier, with a reference, or NULL. Any context but hardirq. */
+struct smc_lgr *smc_lgr_get_id(u32 id)
 {
-	struct smc_lgr *lgr, *next = NULL;
+	struct smc_lgr *lgr = NULL;
+	struct list_head *place;
 
 	spin_lock_bh(&smc_lgr_table_lock);
-	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		if (lgr->id <= id)
-			continue;
+	place = list_position(id);
+	if (is_listed(id, place)) {
+		lgr = list_entry(place, struct smc_lgr, list);
 		smc_lgr_get(lgr);
-		next = lgr;
-		break;
 	}
 	spin_unlock_bh(&smc_lgr_table_lock);
+	return lgr;
+}
+
+/**
+ * smc_lgr_next() - steps through the listed groups of all namespaces, in the order of their identifiers
+ * @prev: the group before, whose reference it takes over, or NULL at the beginning
+ *
+ * A step costs the same however long the list is, unless @prev has been unlisted meanwhile.
+ *
+ * Context: any but hardirq; takes smc_lgr_table_lock.
+ * Return: the next group, with a reference, or NULL at the end.
+ */
+struct smc_lgr *smc_lgr_next(struct smc_lgr *prev)
+{
+	struct list_head *place = &smc_lgr_listed;
+	struct smc_lgr *next = NULL;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	if (prev)
+		place = prev->listed ? &prev->list : list_position(prev->id);
+	if (!list_is_last(place, &smc_lgr_listed)) {
+		next = list_entry(place->next, struct smc_lgr, list);
+		smc_lgr_get(next);
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	if (prev)
+		smc_lgr_put(prev);
 	return next;
 }
 

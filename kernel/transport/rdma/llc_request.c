@@ -207,15 +207,13 @@ out:
 /* smc_rdma_add_port_up() - a port has come up: groups with one link may have a second. May sleep. */
 void smc_rdma_add_port_up(void)
 {
-	struct smc_lgr *lgr, *next;
+	struct smc_lgr *lgr = NULL;
 
 	might_sleep();
-	for (lgr = smc_lgr_next(0); lgr; lgr = next) {
+	while ((lgr = smc_lgr_next(lgr))) {
 		if (lgr->key.ops == &smc_rdma_transport && lgr->key.server)
 			smc_rdma_add_want(smc_lgr_rdma_of(lgr));
 		else if (lgr->key.ops == &smc_rdma_transport && smc_lgr_rdma_of(lgr)->link_limit > 1)
 			smc_rdma_request_add_link(smc_lgr_rdma_of(lgr));
-		next = smc_lgr_next(lgr->id);
-		smc_lgr_put(lgr);
 	}
 }
