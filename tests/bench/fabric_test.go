@@ -29,7 +29,7 @@ var fabricWorkloads = []netWorkload{
 // virtio devices. One iteration is a round with one turn for each. Doorbells are the interrupts in both guests for each transaction or
 // megabyte.
 func BenchmarkFabric(b *testing.B) {
-	lt := fabricHosts(b)
+	lt := fabricHosts(b, 2, false)
 	var results []fabricResult
 	for _, w := range fabricWorkloads {
 		b.Run(w.String(), func(b *testing.B) {
@@ -79,8 +79,8 @@ func fabricTable(results []fabricResult) string {
 	return t.String()
 }
 
-// fabricHosts boots two guests that share memory and have no other device for SMC.
-func fabricHosts(b *testing.B) *lab.Test {
+// fabricHosts boots two guests that share memory and have no other device for SMC. If counted is set, their clocks count instructions.
+func fabricHosts(b *testing.B, cpus int, counted bool) *lab.Test {
 	b.Helper()
 	lab.Need(b)
 	dir, err := lab.Commands(b.Context())
@@ -89,7 +89,7 @@ func fabricHosts(b *testing.B) *lab.Test {
 	}
 	program := compileLoad(b)
 	lt := lab.Start(b, lab.Options{
-		Kernel: lab.Newest(), Hosts: 2, CPUs: 2, Memory: 1024, Programs: []string{dir}, KernelArgs: "smc.smcr=0",
+		Kernel: lab.Newest(), Hosts: 2, CPUs: cpus, Memory: 1024, CountedTime: counted, Programs: []string{dir}, KernelArgs: "smc.smcr=0",
 		Fabric: lab.Fabric{Size: 256 << 20},
 	})
 	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
