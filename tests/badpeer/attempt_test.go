@@ -14,29 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt starts a nonblocking connect() whose server has received the PROPOSAL and has not answered.
+// attempt starts a nonblocking connect() of an unprivileged user, whose server has received the PROPOSAL and has not answered.
 func attempt(ctx context.Context, t *testing.T, n *peer.Net, i int) (fd int, s *tcpSession) {
 	t.Helper()
 	s = &tcpSession{ctx: ctx, TCP: n.NewTCP(address(false, 41, i)), hello: []byte("hello")}
-	fd, sa, err := guest.Socket(s.Self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd, connect := clientOfNobody(t, s.Self)
 	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.SetNonblock(fd, true); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINPROGRESS) {
-		t.Fatalf("connect: %v", err)
-	}
+	connect()
 	if err := offered(s); err != nil {
 		t.Fatal(err)
 	}
 	return fd, s
 }
 
-// TestAttempt makes calls that TCP answers at once while it connects, after TCP is connected and before the SMC handshake is
-// over.
+// TestAttempt has an unprivileged user make calls that TCP answers at once while it connects, after TCP is connected and before the SMC
+// handshake is over.
 func TestAttempt(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -44,7 +36,7 @@ func TestAttempt(t *testing.T) {
 	defer cancel()
 	t.Run("shutdown ends it", func(t *testing.T) {
 		fd, s := attempt(ctx, t, n, 0)
-		if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
+		if err := guest.AsNobody(func() error { return unix.Shutdown(fd, unix.SHUT_WR) }); err != nil {
 			t.Fatalf("shutdown: %v", err)
 		}
 		if err := s.Ended(ctx); err != nil || !s.Reset {
@@ -56,7 +48,8 @@ func TestAttempt(t *testing.T) {
 	})
 	t.Run("a protocol on top has to wait", func(t *testing.T) {
 		fd, s := attempt(ctx, t, n, 1)
-		if err := unix.SetsockoptString(fd, unix.SOL_TCP, unix.TCP_ULP, "tls"); !errors.Is(err, unix.ENOTCONN) {
+		setULP := func() error { return unix.SetsockoptString(fd, unix.SOL_TCP, unix.TCP_ULP, "tls") }
+		if err := guest.AsNobody(setULP); !errors.Is(err, unix.ENOTCONN) {
 			t.Errorf("TCP_ULP: %v", err)
 		}
 		// The attempt goes on.

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeldClients has the handshakes of a thousand clients time out while a thread of each client's program holds the lock of
-// its sock. Other handshakes go on meanwhile.
+// TestHeldClients has the handshakes of a thousand clients of an unprivileged user time out while a thread of his holds the lock of each
+// client's sock. Other handshakes go on meanwhile.
 func TestHeldClients(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -56,10 +56,7 @@ func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.H
 	var group errgroup.Group
 	for i := range guest.HeldSockets(t) {
 		p := n.NewTCP(netip.AddrPortFrom(address(false, 40, 0).Addr(), uint16(10_000+i)))
-		fd, sa, err := guest.Socket(p.Self)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd, connect := clientOfNobody(t, p.Self)
 		clients = append(clients, fd)
 		group.Go(func() error {
 			s := &tcpSession{ctx: ctx, TCP: p}
@@ -68,17 +65,34 @@ func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.H
 			}
 			return holder.Hold(fd)
 		})
-		if err := unix.SetNonblock(fd, true); err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINPROGRESS) {
-			t.Fatalf("connect: %v", err)
-		}
+		connect()
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	return clients
+}
+
+// clientOfNobody opens a nonblocking socket of an unprivileged user, and returns what starts to connect it.
+func clientOfNobody(t *testing.T, addr netip.AddrPort) (fd int, connect func()) {
+	t.Helper()
+	var sa unix.Sockaddr
+	err := guest.AsNobody(func() (err error) {
+		fd, sa, err = guest.Socket(addr)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	return fd, func() {
+		t.Helper()
+		if err := guest.AsNobody(func() error { return unix.Connect(fd, sa) }); !errors.Is(err, unix.EINPROGRESS) {
+			t.Fatalf("connect: %v", err)
+		}
+	}
 }
 
 // outcomeOf waits for the outcome of a nonblocking connect().

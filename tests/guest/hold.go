@@ -7,6 +7,7 @@ package guest
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ const (
 	uffdEventPagefault = 0x12 // in the first byte
 )
 
-// Holder keeps threads in setsockopt(2), as any user can: the value is in a page that userfaultfd(2) does not provide.
+// Holder keeps threads of the user Nobody in setsockopt(2), as any user can: the value is in a page that userfaultfd(2) does not provide.
 type Holder struct {
 	uffd    int
 	page    []byte
@@ -42,7 +43,21 @@ func NewHolder(t *testing.T) *Holder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uffd, err := missing(page)
+	// An ordinary user needs this permission, or the memory of a file whose file system he serves himself, by FUSE.
+	const permission = "/proc/sys/vm/unprivileged_userfaultfd"
+	before, err := os.ReadFile(permission)
+	if err == nil {
+		err = os.WriteFile(permission, []byte("1"), 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uffd int
+	err = AsNobody(func() (err error) {
+		uffd, err = missing(page)
+		return err
+	})
+	err = errors.Join(err, os.WriteFile(permission, before, 0))
 	if err != nil {
 		t.Fatalf("userfaultfd: %v", err)
 	}
@@ -56,7 +71,7 @@ func (h *Holder) Hold(fds ...int) error {
 	for _, fd := range fds {
 		h.threads.Go(func() {
 			// It fails once the page is provided, because zeros are no valid options.
-			_ = h.set(fd, unix.IPPROTO_IP, unix.IP_OPTIONS, 40)
+			_ = AsNobody(func() error { return h.set(fd, unix.IPPROTO_IP, unix.IP_OPTIONS, 40) })
 		})
 	}
 	return awaitFaults(h.uffd, len(fds))
@@ -66,7 +81,9 @@ func (h *Holder) Hold(fds ...int) error {
 // the page is provided.
 func (h *Holder) HoldOption(fd, level, name, size int) (<-chan error, error) {
 	result := make(chan error, 1)
-	h.threads.Go(func() { result <- h.set(fd, level, name, size) })
+	h.threads.Go(func() {
+		result <- AsNobody(func() error { return h.set(fd, level, name, size) })
+	})
 	return result, awaitFaults(h.uffd, 1)
 }
 

@@ -13,19 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeldGroup ends a link group while a thread of one connection's program holds the lock of its sock: the other connections
+// TestHeldGroup ends a link group while a thread of an unprivileged user holds the lock of one connection's sock: the other connections
 // notice at once, and that one later.
 func TestHeldGroup(t *testing.T) {
 	if !overR {
 		t.Skip("no link group of SMC-D ends while connections are there")
 	}
 	const n = 4
-	clients, servers := pairs(t, netip.AddrPortFrom(here.Addr(), 7050), n, 0)
+	clients, servers, err := pairsOfNobody(netip.AddrPortFrom(here.Addr(), 7050), n)
 	t.Cleanup(func() {
 		for _, fd := range append(clients, servers...) {
 			unix.Close(fd)
 		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	holder := guest.NewHolder(t)
 	if err := holder.Hold(clients[0], servers[0]); err != nil {
 		t.Fatal(err)
@@ -47,7 +50,31 @@ func TestHeldGroup(t *testing.T) {
 	guest.Run(t, "for i in 0 1; do rdma link add self$i type rxe netdev v$i; done")
 }
 
-// TestHeldListeners connects to a thousand listeners while a thread of each listener's program holds the lock of its sock.
+// pairsOfNobody is pairs for an unprivileged user. It returns the sockets that are open if it fails, too.
+func pairsOfNobody(addr netip.AddrPort, n int) (clients, servers []int, err error) {
+	err = guest.AsNobody(func() error {
+		l, err := listen(addr, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(l)
+		for range n {
+			fd, err := connect(addr, 0)
+			if err != nil {
+				return err
+			}
+			clients = append(clients, fd)
+			if fd, err = guest.Accept(l); err != nil {
+				return err
+			}
+			servers = append(servers, fd)
+		}
+		return nil
+	})
+	return clients, servers, err
+}
+
+// TestHeldListeners connects to a thousand listeners of an unprivileged user while a thread of his holds the lock of each listener's sock.
 // Other handshakes go on meanwhile.
 func TestHeldListeners(t *testing.T) {
 	guest.UseNull(t, true)
@@ -55,18 +82,25 @@ func TestHeldListeners(t *testing.T) {
 	defer e.Close(t)
 	guest.RaiseFiles(t, 1<<14)
 	var listeners, clients []int
-	for i := range guest.HeldSockets(t) {
-		fd, err := guest.Listen(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)), 4)
-		if err != nil {
-			t.Fatal(err)
+	n := guest.HeldSockets(t)
+	err := guest.AsNobody(func() error {
+		for i := range n {
+			fd, err := guest.Listen(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)), 4)
+			if err != nil {
+				return err
+			}
+			listeners = append(listeners, fd)
 		}
-		listeners = append(listeners, fd)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	holder := guest.NewHolder(t)
 	if err := holder.Hold(listeners...); err != nil {
 		t.Fatal(err)
 	}
-	for i := range guest.HeldSockets(t) {
+	for i := range n {
 		_, sa := guest.Sockaddr(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)))
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err == nil {

@@ -186,7 +186,7 @@ func (w wireTest) setLive(t *testing.T, end int, policy func(fd int) error) {
 func refusedPolicies(t *testing.T, policy func(fd int) error, fds ...int) {
 	t.Helper()
 	for _, fd := range fds {
-		if err := asNobody(func() error { return policy(fd) }); !errors.Is(err, unix.EPERM) {
+		if err := guest.AsNobody(func() error { return policy(fd) }); !errors.Is(err, unix.EPERM) {
 			t.Errorf("a policy that a user without rights sets: %v, want EPERM", err)
 		}
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipXFRMPolicy, 1); err == nil {

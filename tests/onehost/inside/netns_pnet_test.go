@@ -32,7 +32,7 @@ func tableLimit() error {
 
 const limitChild = "SMCKIT_TABLE_LIMIT"
 
-// TestNamespacesTable fills the PNET table of a namespace as the user who owns it. There must be a limit, because the whole
+// TestNamespacesTable has a user without rights fill the PNET table of a namespace that he owns. There must be a limit, because the whole
 // host waits while a thread walks that table.
 func TestNamespacesTable(t *testing.T) {
 	if os.Getenv(limitChild) != "" {
@@ -50,8 +50,10 @@ func TestNamespacesTable(t *testing.T) {
 		Env: append(os.Environ(), limitChild+"="+strconv.Itoa(os.Getpid())), Files: []*os.File{nil, nil, os.Stderr},
 		Sys: &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: guest.Nobody, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: guest.Nobody, Size: 1}},
+			// The child has no ID of the namespace until it takes these.
+			Credential: &syscall.Credential{Uid: 0, Gid: 0}, GidMappingsEnableSetgroups: true,
 		},
 	})
 	if err != nil {

@@ -63,7 +63,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestOptionsRefusedRace has a thread set TCP_ULP on a listener, with a value that stalls until another thread has ended the listening
+// TestOptionsRefusedRace has a thread of an unprivileged user set TCP_ULP on a listener, with a value that stalls until another thread has ended the listening
 // and connected the socket, or waits to do so. The option must fail, because kTLS must not see a socket whose connection is SMC.
 func TestOptionsRefusedRace(t *testing.T) {
 	settled(t)
@@ -79,6 +79,7 @@ func TestOptionsRefusedRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
+	guest.Run(t, "modprobe tls") // TCP does not load it for an unprivileged user
 	holder := guest.NewHolder(t)
 	option, err := holder.HoldOption(fd, unix.SOL_TCP, unix.TCP_ULP, len("tls"))
 	if err != nil {

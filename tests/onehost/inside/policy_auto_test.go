@@ -320,7 +320,7 @@ func TestRulesAutoMany(t *testing.T) {
 	if got := services(t); len(got) > 2048 || len(got) < 1500 {
 		t.Errorf("%d services", len(got))
 	}
-	err = asNobody(func() error {
+	err = guest.AsNobody(func() error {
 		return withPolicy(func(c *policy.Client, _ policy.Policy) error { return c.FlushServices(context.Background()) })
 	})
 	if !errors.Is(err, smcerr.ErrPermission) {

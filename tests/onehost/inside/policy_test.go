@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -456,7 +455,7 @@ func TestRulesRefused(t *testing.T) {
 func TestRulesOfOthers(t *testing.T) {
 	needRules(t)
 	setRules(t, "smc port 1")
-	err := asNobody(func() error {
+	err := guest.AsNobody(func() error {
 		return withPolicy(func(c *policy.Client, now policy.Policy) error {
 			if len(now.Rules) != 1 {
 				return fmt.Errorf("a user reads %+v", now)
@@ -473,20 +472,6 @@ func TestRulesOfOthers(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-// asNobody calls do in a thread of a user without rights.
-func asNobody(do func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
-			done <- errno
-			return
-		}
-		done <- do()
-	}()
-	return <-done
 }
 
 // oneExchange has two ordinary sockets exchange bytes over a connection.

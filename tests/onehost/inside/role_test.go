@@ -74,8 +74,7 @@ func reconnectAsNobody(addr netip.AddrPort) error {
 
 // dropPrivileges makes this process one of the user nobody.
 func dropPrivileges() error {
-	const nobody = 65534
-	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
+	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(guest.Nobody), syscall.Setuid(guest.Nobody))
 }
 
 // connectNonblocking connects as programs with an event loop do, so that a worker of the kernel runs the handshake.
