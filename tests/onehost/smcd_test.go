@@ -9,6 +9,7 @@ package onehost
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,24 @@ func smcd(t *testing.T, kernel string, length lab.Length) {
 	if os.Getenv("SMCKIT_PART") == "" {
 		lt.GoTest(t, "a", "github.com/smckit/smckit/tests/badpeer", "^TestForgedSMCD")
 	}
+	if length == lab.LengthShort {
+		heldGroup(t, lt)
+	}
 	unloads(t, lt)
+}
+
+// heldGroup runs a test of inside whose connections are SMC-R. Full runs have it in TestSMCRWithItself.
+func heldGroup(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	const part = "HeldGroup"
+	if !slices.Contains(lab.Parts(part), part) {
+		return
+	}
+	if err := lt.SetUpSelf(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here")
+	lt.GoTest(t, "a", inside, "^Test"+part+"$")
 }
 
 // TestLittleMemory boots a guest for each kernel that has as much memory as SMC-D could take for data, if nothing limited it.
