@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ type guest struct {
 	*lab.Test
 	binary string   // on this machine
 	more   []string // options of all runs
+	as     []string // a command that runs them as another user
+	only   string   // a pattern of checks, if not all run
 }
 
 const inside = "/run/conformance"
@@ -56,13 +59,16 @@ func (g *guest) run(t *testing.T, r run, timeout time.Duration) (names []string,
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(240*time.Second))
 	defer cancel()
-	argv := append([]string{inside}, r.args("--jobs", "8", "--timeout", strconv.Itoa(int(timeout.Seconds())))...)
-	argv = append(argv, g.more...)
+	var chosen []string
+	if g.only != "" {
+		chosen = []string{"--only", g.only}
+	}
+	argv := slices.Concat(g.as, []string{inside}, r.args("--jobs", "8", "--timeout", strconv.Itoa(int(timeout.Seconds()))), g.more, chosen)
 	result, err := g.Host("a").Run(ctx, lab.Cmd{Argv: argv})
 	if err != nil {
 		t.Fatalf("%s: %v\n%s%s", r, err, result.Stdout, result.Stderr)
 	}
-	names = list(t, g.binary, r)
+	names = list(t, g.binary, r, chosen...)
 	verdicts, err = parse(result.Stdout, names)
 	if err != nil {
 		t.Fatalf("%s: %v, exit status %d\n%s", r, err, result.Code, result.Stderr)
@@ -134,6 +140,7 @@ func ours(t *testing.T, g *guest, p plan) {
 	}
 	t.Run("fallback", func(t *testing.T) { overTCP(t, g, p.fallback) })
 	t.Run("smcd", func(t *testing.T) { overSMCD(t, g, p.smcd, differences) })
+	t.Run("nobody", func(t *testing.T) { overSMCDAsNobody(t, g) })
 	g.reference(t, asServer)
 	if len(p.moved) > 0 {
 		g.Must("a", "rmmod smc_diag smc && modprobe smc loopback_move=1 && modprobe smc_diag")

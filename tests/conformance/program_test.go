@@ -89,9 +89,9 @@ func program(t *testing.T) string {
 }
 
 // list returns the names of the checks of a run.
-func list(t *testing.T, binary string, r run) []string {
+func list(t *testing.T, binary string, r run, more ...string) []string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), binary, r.args("--list")...).Output()
+	out, err := exec.CommandContext(t.Context(), binary, r.args(append(more, "--list")...)...).Output()
 	if err != nil {
 		t.Fatalf("%s: --list: %v", r, err)
 	}

@@ -58,6 +58,18 @@ func overSMCD(t *testing.T, g *guest, all []run, expected map[string]string) {
 	}
 }
 
+// overSMCDAsNobody has an unprivileged user run the checks of calls that once did harm: connecting a broken connection again, and calls by
+// io_uring.
+func overSMCDAsNobody(t *testing.T, g *guest) {
+	for _, pattern := range []string{"connect_again_after_*", "uring_*"} {
+		t.Run(pattern, func(t *testing.T) {
+			nobody := *g
+			nobody.as, nobody.only = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, pattern
+			overSMCD(t, &nobody, runs([]mode{asClient}, "smc"), differences)
+		})
+	}
+}
+
 // differ is like report, for a run in which some checks must fail.
 func differ(t *testing.T, names []string, verdicts map[string]verdict, expected map[string]string) {
 	t.Helper()
