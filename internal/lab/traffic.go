@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,16 +73,31 @@ type Flow struct {
 	Address          string
 }
 
-// Alternate makes this number of connections for each flow, four at once, beside streams that stay open.
+// Alternate makes connections four at once, beside streams that stay open.
 const (
-	AlternateConns   = 1000
 	AlternateStreams = 4
 	atOnce           = 4
 )
 
-// Alternate makes a thousand connections for each flow at the same time, while others stream. All data must arrive.
+// AlternateConns is the number of connections that Alternate makes for each flow: a thousand, or $SMCKIT_ALTERNATE, which must be a
+// multiple of four.
+func AlternateConns(t testing.TB) int {
+	t.Helper()
+	text := os.Getenv("SMCKIT_ALTERNATE")
+	if text == "" {
+		return 1000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < atOnce || n%atOnce != 0 {
+		t.Fatalf("SMCKIT_ALTERNATE=%s is not a multiple of %d", text, atOnce)
+	}
+	return n
+}
+
+// Alternate makes AlternateConns connections for each flow at the same time, while others stream. All data must arrive.
 func (lt *Test) Alternate(t *testing.T, stream Flow, flows ...Flow) {
 	t.Helper()
+	conns := AlternateConns(t)
 	defer Kill(t, lt.Serve(stream.Server, stream.ServerNS, "echo", stream.Address))
 	streams := lt.StartIn(stream.Client, stream.ClientNS, "smcflow", "keep", "--conns", fmt.Sprint(AlternateStreams),
 		"--size", "60000", "--pause", "1ms", stream.Address)
@@ -88,7 +105,7 @@ func (lt *Test) Alternate(t *testing.T, stream Flow, flows ...Flow) {
 	for _, f := range flows {
 		defer Kill(t, lt.Serve(f.Server, f.ServerNS, "echo", f.Address))
 		p := lt.StartIn(f.Client, f.ClientNS, "smcflow", "check", "--conns", fmt.Sprint(atOnce),
-			"--rounds", fmt.Sprint(AlternateConns/atOnce), "--size", "3000", f.Address)
+			"--rounds", fmt.Sprint(conns/atOnce), "--size", "3000", f.Address)
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), Scale(10*time.Minute))
 			defer cancel()

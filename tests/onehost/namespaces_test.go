@@ -135,11 +135,12 @@ func namespaces(t *testing.T, kernel string, length lab.Length) {
 	unloads(t, lt)
 }
 
-// alternate lets all namespaces make a thousand connections each to the host at the same time, while the host streams to one of them.
+// alternate lets all namespaces make connections to the host at the same time, while the host streams to one of them.
 // All are SMC-D.
 func alternate(t *testing.T, lt *lab.Test) {
 	t.Helper()
-	servers := map[string]int{"": 3 * lab.AlternateConns, "m": lab.AlternateStreams}
+	conns := lab.AlternateConns(t)
+	servers := map[string]int{"": 3 * conns, "m": lab.AlternateStreams}
 	var flows []lab.Flow
 	before := map[string]lab.Counters{}
 	for namespace := range addresses {
@@ -148,7 +149,7 @@ func alternate(t *testing.T, lt *lab.Test) {
 	}
 	lt.Alternate(t, lab.Flow{Client: "a", Server: "a", ServerNS: "m", Address: addresses["m"] + ":7120"}, flows...)
 	for namespace, b := range before {
-		clients := lab.AlternateConns
+		clients := conns
 		if namespace == "" {
 			clients += lab.AlternateStreams
 		}
