@@ -86,6 +86,7 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 		}
 	}
 	t.Run("IPv6", func(t *testing.T) { byIPv6(t, lt, onlyOurs) })
+	t.Run("IPsec", func(t *testing.T) { ipsec(t, lt, modules) })
 	t.Run("deleted groups", func(t *testing.T) { deletes(t, lt, modules) })
 	// These depend on the peer least, and most of them have counterparts in tests/onehost and tests/badpeer.
 	if lab.Full() {

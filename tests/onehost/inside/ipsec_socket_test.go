@@ -104,7 +104,7 @@ func TestIPsecSocket(t *testing.T) {
 			t.Run(map[bool]string{false: "lets pass", true: "encrypts"}[encrypts], func(t *testing.T) {
 				defer guest.Run(t, unprotect)
 				for _, ns := range []string{"", "-n far"} {
-					guest.Run(t, w.client.association(ns)+w.server.association(ns))
+					guest.Run(t, w.client.Association(ns)+w.server.Association(ns))
 				}
 				t.Run("client", func(t *testing.T) {
 					w := w.onNewPort(t)

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/xfrm"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,15 +33,15 @@ func onWires(t *testing.T, n int, test func(t *testing.T, w wireTest)) {
 	needD(t)
 	settled(t)
 	build(t)
-	t.Cleanup(func() { guest.Run(t, unprotect+"; ip netns del far") })
+	t.Cleanup(func() { guest.Run(t, unprotect+"ip netns del far") })
 	guest.Run(t, "ip addr add fd97::1/64 dev n0 nodad; ip -n far addr add fd97::2/64 dev f0 nodad")
 	for _, w := range wires[:n] {
 		t.Run(w.name, func(t *testing.T) {
 			l := farListenerAt(t, w.listener)
 			defer unix.Close(l)
 			test(t, wireTest{
-				client: sender{"client", "", w.client, w.server, "dport 7000"},
-				server: sender{"server", "-n far", w.server, w.client, "sport 7000"},
+				client: sender{"client", xfrm.Sender{From: w.client, To: w.server, Selector: "dport 7000"}},
+				server: sender{"server", xfrm.Sender{NS: "-n far", From: w.server, To: w.client, Selector: "sport 7000"}},
 				l:      l, addr: w.listener,
 			})
 		})
@@ -55,36 +55,20 @@ type wireTest struct {
 	addr           netip.AddrPort
 }
 
-// sender is an end of connections to port 7000: its namespace, and the selector of its packets.
-type sender struct{ name, ns, from, to, selector string }
-
-// policy returns the first part of a command that adds or deletes a policy for the sender's packets.
-func (s sender) policy(verb string) string {
-	return fmt.Sprintf("ip %s xfrm policy %s src %s dst %s proto tcp %s dir out", s.ns, verb, s.from, s.to, s.selector)
+// sender is an end of connections to port 7000.
+type sender struct {
+	name string
+	xfrm.Sender
 }
 
-// template returns the part of the command that makes the policy encrypt.
-func (s sender) template(level string) string {
-	return fmt.Sprintf(" tmpl src %s dst %s proto esp reqid 7 mode transport level %s", s.from, s.to, level)
-}
-
-// association adds the SA that the template asks for.
-func (s sender) association(ns string) string {
-	return fmt.Sprintf("ip %s xfrm state add src %s dst %s proto esp spi 0x7 reqid 7 mode transport "+
-		"auth 'hmac(sha256)' 0x%064d enc 'cbc(aes)' 0x%032d\n", ns, s.from, s.to, 1, 2)
-}
-
-// protect makes IPsec encrypt the sender's packets, and makes the receiver require this.
+// protect makes IPsec encrypt the sender's packets, and makes the receiver require this. The receiver returns packets unprotected.
 func (s sender) protect(t *testing.T, receiver sender) {
 	t.Helper()
-	in := receiver
-	in.from, in.to, in.selector = s.from, s.to, s.selector
-	// Configure the sender first, because the receiver drops unprotected packets.
-	guest.Run(t, s.association(s.ns)+s.association(receiver.ns)+s.policy("add")+s.template("required")+"\n"+
-		strings.Replace(in.policy("add"), "dir out", "dir in", 1)+s.template("required"))
+	send, receive := s.Protect(receiver.NS)
+	guest.Run(t, send+receive)
 }
 
-const unprotect = `for ns in "" "-n far"; do ip $ns xfrm policy flush; ip $ns xfrm state flush; done`
+var unprotect = xfrm.Unprotect("") + xfrm.Unprotect("-n far")
 
 // ipsecFallbacks are the fallbacks for IPsec, as a client and as a server, of this namespace and the other.
 func ipsecFallbacks(t *testing.T) (client, server int) {
@@ -141,7 +125,7 @@ func (w wireTest) expect(t *testing.T, client, server int, prepare ...func(fd in
 func TestIPsec(t *testing.T) {
 	onWires(t, len(wires), func(t *testing.T, w wireTest) {
 		other := w.client
-		other.selector = "dport 7777"
+		other.Selector = "dport 7777"
 		for _, c := range []struct {
 			name           string
 			protect        func()
@@ -198,20 +182,20 @@ func (w wireTest) liveChanges(t *testing.T, s sender) {
 	for _, c := range []struct{ name, harmless, harmful string }{
 		{
 			"an SA comes for a template of level use",
-			s.policy("add") + s.template("use"),
-			s.association(s.ns),
+			s.Policy("add") + s.Template("use"),
+			s.Association(s.NS),
 		},
 		{
 			"a policy goes that has exempted the connection from another one",
-			s.policy("add") + " priority 10\n" +
-				fmt.Sprintf("ip %s xfrm policy add src %s dst %s proto tcp dir out priority 20", s.ns, s.from, s.to) +
-				s.template("required"),
-			s.policy("del"),
+			s.Policy("add") + " priority 10\n" +
+				fmt.Sprintf("ip %s xfrm policy add src %s dst %s proto tcp dir out priority 20", s.NS, s.From, s.To) +
+				s.Template("required"),
+			s.Policy("del"),
 		},
 		{
 			"a policy that exempts the connection becomes one that does not",
-			s.policy("add"),
-			s.policy("update") + s.template("required"),
+			s.Policy("add"),
+			s.Policy("update") + s.Template("required"),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -223,7 +207,7 @@ func (w wireTest) liveChanges(t *testing.T, s sender) {
 				t.Fatalf("want a connection of SMC and no fallback; %+v became %+v", before, now)
 			}
 			// These changes end policies that do not apply to the connection.
-			other := fmt.Sprintf("ip %s xfrm policy %%s src %s dst %s proto udp dir out", s.ns, s.from, s.to)
+			other := fmt.Sprintf("ip %s xfrm policy %%s src %s dst %s proto udp dir out", s.NS, s.From, s.To)
 			guest.Run(t, fmt.Sprintf(other, "add")+"\n"+fmt.Sprintf(other, "del"))
 			if err := ping(client, server, 1); err != nil {
 				t.Fatalf("a connection that no policy protects: %v", err)
@@ -255,7 +239,7 @@ func TestIPsecLive(t *testing.T) {
 			t.Fatalf("want 4 connections of SMC and no fallback; %+v became %+v", before, now)
 		}
 		first := w.client
-		first.selector = fmt.Sprint("sport ", portOf(t, hers[0]), " dport 7000")
+		first.Selector = fmt.Sprint("sport ", portOf(t, hers[0]), " dport 7000")
 		first.protect(t, w.server)
 		if err := errors.Join(resetByPolicy(hers[0]), resetByPolicy(hers[1])); err != nil {
 			t.Error(err)
