@@ -77,6 +77,7 @@ func TestControl(t *testing.T) {
 			ours := c.module == lab.ModuleOurs
 			t.Run("answers", func(t *testing.T) { answers(t, lt, ours) })
 			t.Run("settings", func(t *testing.T) { sysctls(t, lt, ours) })
+			t.Run("tracepoints", func(t *testing.T) { tracepoints(t, lt, ours) })
 			if ours {
 				t.Run("pnet_conf", func(t *testing.T) { pnetConf(t, lt) })
 				t.Run("proc settings", func(t *testing.T) { procSettings(t, lt) })

@@ -59,7 +59,7 @@ func run(t *testing.T, kernel string, module lab.Module, technology string) byLo
 	defer lab.Kill(t, serve(t, lt, server))
 	if technology == "SMC-R" {
 		for _, h := range lt.Hosts {
-			traceOn(t, lt, h.Name)
+			traceOn(lt, h.Name)
 		}
 	}
 	lt.GoTest(t, "a", inside, "^TestLoads$")

@@ -6,21 +6,10 @@ package counters
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
 )
-
-const tracing = "/sys/kernel/tracing/"
-
-// stockEvents are the tracepoints of Linux 6.12 and their fields.
-var stockEvents = map[string]string{
-	"smc_switch_to_fallback": "const void * sk; const void * clcsk; u64 net_cookie; int fallback_rsn",
-	"smc_tx_sendmsg":         "const void * smc; u64 net_cookie; size_t len; __data_loc char[] name",
-	"smc_rx_recvmsg":         "const void * smc; u64 net_cookie; size_t len; __data_loc char[] name",
-	"smcr_link_down":         "const void * lnk; const void * lgr; u64 net_cookie; int state; __data_loc char[] name; void * location",
-}
 
 // Lines of the trace: those of the stock module, and ours in addition.
 var (
@@ -36,23 +25,10 @@ var (
 	linkLines = []string{`smcr_link_down: lnk=\w+ lgr=\w+ net=\d+ state=1 dev=rxe0 location=\w+`}
 )
 
-// traceOn checks the fields of the tracepoints of a host and enables all.
-func traceOn(t *testing.T, lt *lab.Test, host string) {
-	t.Helper()
-	lt.Must(host, "mountpoint -q "+tracing+" || mount -t tracefs tracefs "+tracing)
-	field := regexp.MustCompile(`field:(.*?);\t`)
-	for event, want := range stockEvents {
-		var got []string
-		for _, m := range field.FindAllStringSubmatch(lt.Must(host, "cat "+tracing+"events/smc/"+event+"/format"), -1) {
-			if !strings.Contains(m[1], "common_") {
-				got = append(got, m[1])
-			}
-		}
-		if fields := strings.Join(got, "; "); fields != want {
-			t.Errorf("%s has %q, want %q", event, fields, want)
-		}
-	}
-	lt.Must(host, "echo 16384 >"+tracing+"buffer_size_kb; cd "+tracing+"events; for e in smc smckit; do test ! -e $e || echo 1 >$e/enable; done")
+// traceOn enables the tracepoints of a host. tests/control checks their fields.
+func traceOn(lt *lab.Test, host string) {
+	lt.Must(host, lab.MountTracing+"; echo 16384 >"+lab.Tracing+"buffer_size_kb; cd "+lab.Tracing+"events; "+
+		"for e in smc smckit; do test ! -e $e || echo 1 >$e/enable; done")
 }
 
 // traced checks the tracepoints during the loads, a fallback, and the end of a link.
@@ -74,7 +50,7 @@ func traced(t *testing.T, lt *lab.Test, module lab.Module) {
 	}
 	var trace string
 	for _, h := range lt.Hosts {
-		trace += lt.Must(h.Name, "cat "+tracing+"trace")
+		trace += lt.Must(h.Name, "cat "+lab.Tracing+"trace")
 	}
 	for _, line := range want {
 		if !regexp.MustCompile(line).MatchString(trace) {
