@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cdc.h"
 
+/* Returns the end of the data that a message may report, if nothing that was sent before can be late. */
+static u64 unlimited_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u64 written, u64 urgent)
+{
+	/* What the peer has read meanwhile of what was taken back is beyond the end: see smc_cdc_catch_up(). */
+	if (READ_ONCE(tx->write_closed))
+		return tx->closed_end > tx->prod.pos ? tx->closed_end : tx->prod.pos;
+	if (READ_ONCE(rx->cons.pos) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))
+		return tx->urgent_sent;
+	return urgent > tx->prod.pos ? urgent : written;
+}
+
 /**
  * smc_cdc_sendable_end() - returns the end of the data that a message may report now
  * @tx: what was sent
@@ -16,14 +27,14 @@
  */
 u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u64 written, u64 urgent)
 {
+	u64 end;
+
 	if (READ_ONCE(rx->state) & SMC_CDC_ABORT)
 		return tx->prod.pos;
-	/* What the peer has read meanwhile of what was taken back is beyond the end: see smc_cdc_catch_up(). */
-	if (READ_ONCE(tx->write_closed))
-		return tx->closed_end > tx->prod.pos ? tx->closed_end : tx->prod.pos;
-	if (READ_ONCE(rx->cons.pos) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))
-		return tx->urgent_sent;
-	return urgent > tx->prod.pos ? urgent : written;
+	end = unlimited_end(tx, rx, written, urgent);
+	if (!tx->limit || end <= tx->limit)
+		return end;
+	return tx->limit > tx->prod.pos ? tx->limit : tx->prod.pos;
 }
 
 /* Returns the producer flags of a message that reports data up to @end. */
@@ -123,6 +134,21 @@ void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size)
 	tx->prod.at.count -= back;
 	if (tx->urgent_sent > pos)
 		tx->urgent_again = true;
+}
+
+/**
+ * smc_cdc_limit() - data that was sent may still be written to the peer's receive buffer at any moment
+ * @tx: what was sent; updated
+ * @pos: end of the data that the peer certainly has, of which nothing is written again
+ * @size: bytes of the peer's receive buffer
+ *
+ * Such a write changes nothing that the peer has not read, as long as the place of what follows @pos is not used again: no
+ * message reports data that is a whole buffer beyond it, until tx->limit is 0 again. An earlier limit stays.
+ */
+void smc_cdc_limit(struct smc_cdc_tx *tx, u64 pos, u32 size)
+{
+	if (!tx->limit)
+		tx->limit = pos + size;
 }
 
 /**

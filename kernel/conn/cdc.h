@@ -24,6 +24,7 @@ struct smc_cdc_tx {
 	u16 seq;		/* of the last message */
 	bool write_closed;	/* messages report no more data than up to closed_end; shared */
 	u64 closed_end;
+	u64 limit;		/* messages report no data beyond it for now; 0: there is none. See smc_cdc_limit() */
 };
 
 /* What the peer has sent. */
@@ -103,6 +104,7 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
 		   struct smc_cdc_update *u);
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u);
 void smc_cdc_stop(struct smc_cdc_tx *tx);
+void smc_cdc_limit(struct smc_cdc_tx *tx, u64 pos, u32 size);
 u32 smc_cdc_catch_up(struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u32 size);
 void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size);
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,

@@ -18,6 +18,8 @@
  *   LOSES   an adapter may fail so that it has acknowledged what it has not stored (RFC 7609, 4.6.1)
  *   URGENT  the first byte is urgent; not with IMM
  *   SHUTS   the writer may shut down before it closes
+ *   STRAY   data of a link that was lost may come until the receiver has stopped it, too, while the receiver may send by the last
+ *           link all the time; not with IMM or URGENT
  *   REACH   a state that has to be reached: then the verifier reports a violated claim
  *
  * Positions and sequence numbers do not wrap here; tests/wire has tests in which they do.
@@ -69,8 +71,9 @@ bool rx_urgent;				/* the reader knows of the urgent byte */
 bool rx_eof;				/* the reader has seen the end of the stream */
 bool over;				/* the connection has been closed, or reset */
 
-#ifdef W_STRAY_WRITES
-byte stray_from, stray_to;		/* data of a link that was left, and still arrives */
+#ifdef STRAY
+byte stray_from, stray_to, stray_link;	/* data of a link that was left, and still arrives */
+byte limit;				/* messages report no data beyond it; 0: there is none */
 #endif
 
 /*
@@ -152,7 +155,11 @@ inline catch_up()
 #define SENDABLE	(flags_sent & FLAG_C -> written : (cons < urgent_sent -> urgent_sent : (prod || !written -> written : 1)))
 #define IS_URGENT(end)	((end) == 1 && (urgent_sent == 0 || urgent_again))
 #else
+#if defined(STRAY) && !defined(W_NO_LIMIT)
+#define SENDABLE	(limit && written > limit -> limit : written)
+#else
 #define SENDABLE	written
+#endif
 #define IS_URGENT(end)	false
 #endif
 
@@ -211,6 +218,10 @@ inline move()
 #ifndef W_MARK_OF_OLD_LINK
 	mark_at = 0; mark_pos = known_pos; mark_seq = known_seq;
 #endif
+#ifdef STRAY
+	/* limit_writes() */
+	limit = (limit -> limit : p + N);
+#endif
 	prod = MIN(prod, p);
 	/* Its message may be in the queue of the old link, and be late when it is processed. */
 #ifdef W_URGENT_ONCE
@@ -236,8 +247,8 @@ inline lose_wire()
 		:: to > from + 1 -> to--
 		:: true
 		fi;
-#ifdef W_STRAY_WRITES
-		stray_from = from; stray_to = to
+#ifdef STRAY
+		stray_from = from; stray_to = to; stray_link = tx_link
 #else
 		store(from, to)
 #endif
@@ -336,6 +347,11 @@ proctype Sender()
 	:: atomic { !over && !tx_down && cons_sent[tx_link] > cons -> recv_cons(tx_link) }
 	:: atomic { !over && tx_link < LAST && cons_sent[tx_link + 1] > cons -> recv_cons(tx_link + 1) }
 
+#ifdef STRAY
+	/* The receiver says that it has stopped all links before: unlimit_writes() */
+	:: atomic { !over && limit && rx_down >= tx_link -> limit = 0 }
+#endif
+
 	/* The link is lost: smc_lgr_rdma_lose_link() */
 	:: atomic { !over && MAY_FAIL(tx_link) && !tx_down -> tx_down = true; lose_wire() }
 	:: atomic { !over && tx_down -> move();
@@ -370,8 +386,8 @@ proctype Adapter()
 #ifdef LOSES
 	:: atomic { !over && MAY_FAIL(tx_link) && !broken && !lost -> broken = true }
 #endif
-#ifdef W_STRAY_WRITES
-	:: atomic { !over && stray_from < stray_to ->
+#ifdef STRAY
+	:: atomic { !over && stray_from < stray_to && rx_down <= stray_link ->
 		assert(ring[stray_from % N] <= pos || ring[stray_from % N] == stray_from + 1);
 		stray_from = 0; stray_to = 0 }
 #endif
@@ -516,6 +532,10 @@ proctype Receiver()
 		:: else -> rx_eof = true
 		fi }
 	:: atomic { !over && rx_down == rx_ended && rx_ended >= tx_link && cons_sent[rx_ended] < pos -> cons_sent[rx_ended] = pos }
+#ifdef STRAY
+	/* The receiver's own connection may use the last link all the time. */
+	:: atomic { !over && rx_down == rx_ended && cons_sent[LAST] < pos -> cons_sent[LAST] = pos }
+#endif
 	:: atomic { !over && rx_down == rx_ended && MAY_FAIL(rx_down) -> rx_down++ }
 	/* The queue is drained; then connections move, and send a message by another link. */
 	:: atomic { !over && rx_down > rx_ended && empty(cq[rx_ended]) ->

@@ -15,6 +15,7 @@ import (
 var (
 	switched     = []string{"N=2", "SND=2", "TOTAL=3", "LAST=1", "QUEUE=2"}
 	switchedShut = []string{"N=2", "SND=2", "TOTAL=2", "LAST=1", "QUEUE=2", "SHUTS"}
+	stray        = []string{"N=2", "SND=2", "TOTAL=3", "LAST=1", "QUEUE=2", "STRAY"}
 	smallRing    = []string{"N=2", "SND=1", "TOTAL=3", "LAST=1", "QUEUE=2", "LOSES"}
 	urgentByte   = []string{"N=2", "SND=2", "TOTAL=2", "LAST=1", "QUEUE=2", "URGENT", "LOSES"}
 	immediate    = []string{"N=2", "SND=2", "TOTAL=3", "LAST=1", "QUEUE=2", "IMM", "LOSES"}
@@ -43,7 +44,7 @@ func searchFailover(t *testing.T, defines []string, added ...string) string {
 // TestFailover makes spin search every interleaving of writing, reading, closing and the loss of links.
 func TestFailover(t *testing.T) {
 	for name, defines := range map[string][]string{
-		"switched": switched, "switched, shut down": switchedShut, "small ring": smallRing, "urgent byte": urgentByte,
+		"switched": switched, "switched, shut down": switchedShut, "stray": stray, "small ring": smallRing, "urgent byte": urgentByte,
 		"immediate": immediate, "returned": returned, "returned, full ring": returnedFull,
 	} {
 		t.Run(name, func(t *testing.T) { complete(t, searchFailover(t, defines)) })
@@ -62,6 +63,8 @@ func TestFailoverReaches(t *testing.T) {
 		{"the validation overtakes messages", switched, "rx_link == 1 && need[1] && len(cq[0]) == 2"},
 		{"what was taken back is read", switched, "tx_link == 1 && cons > prod"},
 		{"a message is late", switched, "rx_link == 1 && rx_seq == 2 && len(cq[0])"},
+		{"data is limited", stray, "limit && written > limit && pos && rx_down == 0"},
+		{"data is late", stray, "stray_from < stray_to && tx_link == 1 && rx_prod && rx_down == 0"},
 		{"a message is held", immediate, "held && pos < held_prod"},
 		{"nothing is lost that matters", immediate, "over && lost && pos == 3"},
 		{"a reset", immediate, "over && lost && pos < written"},
@@ -99,7 +102,7 @@ func TestFailoverMutations(t *testing.T) {
 		{"W_CLOSES_BEFORE_DATA", switched, "assertion violated (pos==written)"},
 		{"W_NUMBERS_AGAIN", switched, deadlock},
 		{"W_TAKES_LATE", returned, wrongReset},
-		{"W_STRAY_WRITES", switched, "assertion violated ((ring[(stray_from%2)]<=pos)"},
+		{"W_NO_LIMIT", stray, "assertion violated ((ring[(stray_from%2)]<=pos)"},
 		{"W_IMMEDIATE_IN_RESYNC", immediate, wrongByte},
 		{"W_CLEARS_RESYNC_EARLY", immediate, wrongByte},
 		{"W_IMMEDIATE_BY_OLD_LINK", immediate, wrongByte},

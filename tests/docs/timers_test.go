@@ -19,25 +19,26 @@ var timers = map[string]struct {
 	file, name string
 	also       []string
 }{
-	"a CLC message":                                                 {"kernel/handshake/handshake.h", "SMC_HANDSHAKE_TIMEOUT", nil},
-	"CONFIRM LINK, client":                                          {"kernel/transport/rdma/client.c", "CLIENT_CONFIRM_LINK_TIMEOUT", nil},
-	"CONFIRM LINK, server":                                          {"kernel/transport/rdma/server.c", "SERVER_CONFIRM_LINK_TIMEOUT", nil},
-	"ADD LINK, client after first contact":                          {},
-	"answer to ADD LINK, server":                                    {"kernel/transport/rdma/llc_add.c", "KEYS_TIMEOUT", []string{"TIMEOUT_MOST"}},
-	"CONFIRM LINK of an added link":                                 {"kernel/transport/rdma/llc_add.c", "CONFIRM_TIMEOUT", []string{"TIMEOUT_MOST", "HURRIED_TIMEOUT"}},
-	"answer to DELETE LINK":                                         {"kernel/transport/rdma/llc_end.c", "DELETE_LINK_TIMEOUT", nil},
-	"first contact of another connection, server":                   {"kernel/transport/rdma/server.c", "FORMING_TIMEOUT", nil},
-	"another link, after one was lost or not added":                 {"kernel/transport/rdma/llc_request.c", "RETRY_FIRST", []string{"RETRY_MOST"}},
-	"data under way, before a connection goes over to another link": {"kernel/transport/rdma/failover.c", "SETTLE_TIMEOUT", nil},
-	"answer to CONFIRM RKEY":                                        {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT", nil},
-	"answer to DELETE RKEY":                                         {"kernel/transport/rdma/llc_call.c", "DELETE_RKEY_TIMEOUT", nil},
-	"answer to TEST LINK":                                           {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT", nil},
-	"nothing sent arrives":                                          {"kernel/transport/rdma/llc_test.c", "STALL_TIME", nil},
-	"registration of memory":                                        {"kernel/transport/rdma/register.c", "REG_TIMEOUT", nil},
-	"idle group":                                                    {}, // a setting
-	"link down while its port is":                                   {"kernel/transport/rdma/link.c", "FLAP_TIME", nil},
-	"a member of a fabric whose kernel does not run":                {}, // SMC_FABRIC_SILENT counts looks, one in a second
-	"a close that the peer does not answer":                         {},
+	"a CLC message":                                                             {"kernel/handshake/handshake.h", "SMC_HANDSHAKE_TIMEOUT", nil},
+	"CONFIRM LINK, client":                                                      {"kernel/transport/rdma/client.c", "CLIENT_CONFIRM_LINK_TIMEOUT", nil},
+	"CONFIRM LINK, server":                                                      {"kernel/transport/rdma/server.c", "SERVER_CONFIRM_LINK_TIMEOUT", nil},
+	"ADD LINK, client after first contact":                                      {},
+	"answer to ADD LINK, server":                                                {"kernel/transport/rdma/llc_add.c", "KEYS_TIMEOUT", []string{"TIMEOUT_MOST"}},
+	"CONFIRM LINK of an added link":                                             {"kernel/transport/rdma/llc_add.c", "CONFIRM_TIMEOUT", []string{"TIMEOUT_MOST", "HURRIED_TIMEOUT"}},
+	"answer to DELETE LINK":                                                     {"kernel/transport/rdma/llc_end.c", "DELETE_LINK_TIMEOUT", nil},
+	"first contact of another connection, server":                               {"kernel/transport/rdma/server.c", "FORMING_TIMEOUT", nil},
+	"another link, after one was lost or not added":                             {"kernel/transport/rdma/llc_request.c", "RETRY_FIRST", []string{"RETRY_MOST"}},
+	"data under way, before a connection goes over to another link":             {"kernel/transport/rdma/failover.c", "SETTLE_TIMEOUT", nil},
+	"the peer has stopped a lost link, before places of its RMB are used again": {"kernel/transport/rdma/links.c", "LATE_TIMEOUT", nil},
+	"answer to CONFIRM RKEY":                                                    {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT", nil},
+	"answer to DELETE RKEY":                                                     {"kernel/transport/rdma/llc_call.c", "DELETE_RKEY_TIMEOUT", nil},
+	"answer to TEST LINK":                                                       {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT", nil},
+	"nothing sent arrives":                                                      {"kernel/transport/rdma/llc_test.c", "STALL_TIME", nil},
+	"registration of memory":                                                    {"kernel/transport/rdma/register.c", "REG_TIMEOUT", nil},
+	"idle group":                                                                {}, // a setting
+	"link down while its port is":                                               {"kernel/transport/rdma/link.c", "FLAP_TIME", nil},
+	"a member of a fabric whose kernel does not run":                            {}, // SMC_FABRIC_SILENT counts looks, one in a second
+	"a close that the peer does not answer":                                     {},
 }
 
 // localTimes are definitions of times that the table does not have, each with the reason.

@@ -186,6 +186,20 @@ static u64 take_back(struct smc_rdma_conn *rc)
 	return has;
 }
 
+/*
+ * What was sent by a link that is lost may still arrive, until the peer has stopped the link, too. The connection uses no place of
+ * the peer's buffer again until then. @has: the position where what may be late begins.
+ */
+static void limit_writes(struct smc_rdma_conn *rc, struct smc_link *from, u64 has)
+{
+	lockdep_assert_held(&rc->lock);
+	if (!READ_ONCE(from->gone) || READ_ONCE(from->quiet))
+		return;
+	smc_cdc_limit(&rc->tx, has, rc->conn->tx_size);
+	rc->limited |= BIT(from->slot);
+	WRITE_ONCE(from->limiting, true);
+}
+
 enum moved { CANNOT_MOVE, STAYS, MOVED };
 
 /*
@@ -205,6 +219,7 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 	bound = READ_ONCE(rc->bound) && token.rkey;
 	if (!stays && bound) {
 		has = take_back(rc);
+		limit_writes(rc, from, has);
 		rc->peer_rkey = token.rkey;
 		rc->peer_addr = token.addr + rc->peer_off;
 		rc->validate = validate;
@@ -297,6 +312,39 @@ void smc_rdma_failover(struct smc_link *link)
 			moved = CANNOT_MOVE;
 		if (moved == CANNOT_MOVE)
 			cannot_move(conn->priv);
+		smc_conn_put(conn);
+	}
+}
+
+/* Nothing that was sent by a link can arrive any more. */
+static void unlimit_writes(struct smc_rdma_conn *rc, const struct smc_link *link)
+{
+	bool unlimited;
+
+	spin_lock_bh(&rc->lock);
+	rc->limited &= ~BIT(link->slot);
+	unlimited = rc->tx.limit && !rc->limited;
+	if (unlimited)
+		rc->tx.limit = 0;
+	spin_unlock_bh(&rc->lock);
+	if (unlimited)
+		smc_rdma_cdc_send(rc);
+}
+
+/*
+ * smc_rdma_failover_unlimit() - nothing that was sent by a link, which has failed over, can arrive any more: connections write again
+ * without a limit. Before the link leaves its slot. Softirq.
+ */
+void smc_rdma_failover_unlimit(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	unsigned long token = 0;
+	struct smc_conn *conn;
+
+	/* A connection that moves now either sees this in limit_writes(), or is found here with its limit: rc->lock orders both. */
+	WRITE_ONCE(link->quiet, true);
+	while ((conn = smc_lgr_rdma_next_conn(group, NULL, &token))) {
+		unlimit_writes(conn->priv, link);
 		smc_conn_put(conn);
 	}
 }

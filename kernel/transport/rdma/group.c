@@ -540,6 +540,7 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	smc_rdma_balance_end(group);
 	smc_rdma_add_end(group);
 	smc_rdma_llc_end(group);
+	smc_lgr_rdma_end_late(group);
 	/* A group that has ended gets no more links, and keeps those that it has. The mutex waits for one that is ending. */
 	mutex_lock(&group->end_mutex);
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)

@@ -87,6 +87,7 @@ struct smc_rdma_llc {
 	unsigned long verifying_since;	/* jiffies */
 	unsigned long verified;		/* jiffies; when a link was last known to work */
 	bool deleting;			/* DELETE LINK, or our response to it, was sent; set under the lock */
+	u8 deleted;			/* the link that it names, 0: all; single word, no lock */
 	unsigned long delete_sent;	/* jiffies; when it was sent */
 	bool awaits_delete;		/* the peer is to answer it */
 	bool delete_answered;		/* the peer has, by a response; single word, no lock */
@@ -230,6 +231,7 @@ struct smc_rdma_conn {
 	bool validate;			/* the link has changed, and failover validation is due */
 	bool resync;			/* immediate data is not sent until a message has reported all up to resync_end */
 	u64 resync_end;
+	u8 limited;			/* slots of links before, for each of which tx.limit stays */
 
 	spinlock_t recv_lock;		/* what follows; softirqs off */
 	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none */
@@ -292,7 +294,10 @@ bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group);
 void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_link *carrier, const struct smc_link *fresh);
 bool smc_lgr_rdma_lose_link(struct smc_link *link);
 int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id);
-void smc_lgr_rdma_remove_link(struct smc_link *link);
+void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell);
+void smc_lgr_rdma_late_work(struct work_struct *work);
+void smc_lgr_rdma_hurry_late(struct smc_link *link);
+void smc_lgr_rdma_end_late(struct smc_lgr_rdma *group);
 
 /* rtoken.c */
 int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr);
@@ -410,6 +415,7 @@ void smc_rdma_failover_ended(struct smc_rdma_conn *rc);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);
+void smc_rdma_failover_unlimit(struct smc_link *link);
 void smc_rdma_move_drained(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to);
 
 /* balance.c */

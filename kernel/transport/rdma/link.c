@@ -303,6 +303,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	smc_rdma_llc_init_link(link);
 	smc_link_acks_init(link);
 	INIT_WORK(&link->down, down_work);
+	INIT_DELAYED_WORK(&link->late, smc_lgr_rdma_late_work);
 	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link) ?: add_to_device(link);
 	if (rc) {
 		/* Not smc_link_discard(): the work `down` may wait for the one that adds the link. */

@@ -186,7 +186,12 @@ struct smc_link {
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	bool counted;			/* as lost; single word, no lock */
-	bool delete_sent;		/* DELETE LINK for it was sent, or has come; group->lock */
+	bool stopped;			/* after smc_link_stop(); group->lock */
+	bool delete_sent;		/* DELETE LINK for it, or the response, was sent after that; group->lock */
+	bool delete_asked;		/* a client's: the server has deleted it, and gets the response then; group->lock */
+	bool peer_stopped;		/* so has the peer: nothing arrives by it any more; single word, no lock */
+	bool limiting;			/* connections that it had are limited by smc_cdc_limit(); single word, no lock */
+	bool quiet;			/* nothing that was sent by it can arrive any more; single word, no lock */
 	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	unsigned long active_since;	/* jiffies */
@@ -195,6 +200,7 @@ struct smc_link {
 	unsigned long last_recv;		/* jiffies; single word, no lock */
 	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */
 	struct work_struct down;	/* ends the link, or the group; holds a reference on both */
+	struct delayed_work late;	/* has a lost link leave its slot; holds a reference on both */
 	struct rcu_head rcu;
 
 	struct rw_semaphore map_rwsem;	/* read: buffers are mapped for the link, which may take long; write: it ends */

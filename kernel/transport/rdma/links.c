@@ -5,6 +5,12 @@
 #include "../../net.h"
 #include "rdma.h"
 
+/*
+ * How long connections of a link that is lost are limited if the peer does not say that it has stopped the link. After that, no
+ * packet of it is in the network any more.
+ */
+#define LATE_TIMEOUT HZ
+
 /* smc_lgr_rdma_next_link() - returns the link after another, or the first one for NULL; NULL at the end. Any context. */
 struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link)
 {
@@ -304,6 +310,9 @@ static bool stop_link(struct smc_link *link)
 	if (ours)
 		smc_link_stop(link);
 	mutex_unlock(&group->end_mutex);
+	spin_lock_bh(&group->lock);
+	link->stopped |= ours;
+	spin_unlock_bh(&group->lock);
 	return ours;
 }
 
@@ -354,21 +363,89 @@ static void free_slot(struct smc_link *link)
 	smc_link_put(link);
 }
 
-/*
- * smc_lgr_rdma_remove_link() - ends a link that is given up while it is added, and frees its slot. The peer may have
- * confirmed it just before, so it may have connections, and be the last one: then the group ends. May sleep.
- */
-void smc_lgr_rdma_remove_link(struct smc_link *link)
+/* Can nothing that was sent by a link arrive any more, or does it not matter? */
+static bool is_quiet(const struct smc_link *link)
 {
-	struct smc_lgr_rdma *group = link->group;
-	bool last;
+	return !READ_ONCE(link->limiting) || READ_ONCE(link->peer_stopped) || READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED;
+}
+
+/* smc_lgr_rdma_late_work() - function of the work `late` of a link. */
+void smc_lgr_rdma_late_work(struct work_struct *work)
+{
+	struct smc_link *link = container_of(to_delayed_work(work), struct smc_link, late);
+	struct smc_lgr *lgr = link->group->lgr;
+
+	smc_rdma_failover_unlimit(link);
+	free_slot(link);
+	smc_link_put(link);
+	smc_lgr_put(lgr);
+}
+
+/* smc_lgr_rdma_hurry_late() - the peer has stopped a link, or the group has ended: no need to wait for a late packet. Any context. */
+void smc_lgr_rdma_hurry_late(struct smc_link *link)
+{
+	if (cancel_delayed_work(&link->late))
+		queue_delayed_work(smc_lgr_wq, &link->late, 0);
+}
+
+/* smc_lgr_rdma_end_late() - the group has ended, and keeps its links. May sleep. */
+void smc_lgr_rdma_end_late(struct smc_lgr_rdma *group)
+{
+	struct smc_link *link;
+	unsigned int slot;
 
 	might_sleep();
-	if (!stop_link(link))
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX; slot++) {
+		link = smc_lgr_rdma_link_at(group, slot);
+		if (link && cancel_delayed_work_sync(&link->late)) {
+			smc_link_put(link);
+			smc_lgr_put(group->lgr);
+		}
+		smc_link_put(link);
+	}
+}
+
+/*
+ * The connections of a link have moved. It leaves its slot when nothing that was sent by it can arrive any more: until then,
+ * smc_rdma_failover_unlimit() is due.
+ */
+static void leave_slot(struct smc_link *link)
+{
+	/* Its device waits for that. */
+	if (READ_ONCE(link->path.dev->gone))
+		smc_link_finish(link);
+	if (is_quiet(link)) {
+		smc_rdma_failover_unlimit(link);
+		free_slot(link);
+		return;
+	}
+	/* A work of its own, because many links may wait at the same time. */
+	smc_lgr_get(link->group->lgr);
+	queue_delayed_work(smc_lgr_wq, &smc_link_get(link)->late, LATE_TIMEOUT);
+	/* If that has changed just before, it was too early for smc_lgr_rdma_hurry_late(). */
+	if (is_quiet(link))
+		smc_lgr_rdma_hurry_late(link);
+}
+
+/*
+ * smc_lgr_rdma_remove_link() - ends a link that is given up while it is added, and frees its slot. The peer may have
+ * confirmed it just before, so it may have connections, and be the last one: then the group ends. @tell: the peer gets DELETE
+ * LINK. May sleep.
+ */
+void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell)
+{
+	struct smc_lgr_rdma *group = link->group;
+	bool last, ours;
+
+	might_sleep();
+	ours = stop_link(link);
+	if (tell || READ_ONCE(link->peer_stopped))
+		smc_rdma_llc_link_lost(link);
+	if (!ours)
 		return;
 	smc_rdma_failover(link);
 	smc_rdma_llc_call_lost(link);
-	free_slot(link);
+	leave_slot(link);
 	spin_lock_bh(&group->lock);
 	last = group->state == SMC_LGR_RDMA_READY && !smc_lgr_rdma_other_link(link);
 	spin_unlock_bh(&group->lock);
@@ -381,8 +458,8 @@ void smc_lgr_rdma_remove_link(struct smc_link *link)
  * if there is no other, so that the group has to end.
  *
  * The link is stopped first, so that its adapter repeats nothing. What is still in the network may arrive until the peer has
- * stopped it, too, so it gets DELETE LINK before anything is written again. To destroy the queue pair may take long: connections do not
- * wait for that.
+ * stopped it, too, so it gets DELETE LINK before anything is written again, and its answer comes when it has done so. To destroy the
+ * queue pair may take long: connections do not wait for that, nor does what looks for another link.
  */
 bool smc_lgr_rdma_lose_link(struct smc_link *link)
 {
@@ -394,7 +471,7 @@ bool smc_lgr_rdma_lose_link(struct smc_link *link)
 	smc_rdma_llc_link_lost(link);
 	smc_rdma_failover(link);
 	smc_rdma_llc_call_lost(link);
-	free_slot(link);
 	smc_rdma_add_link_lost(link);
+	leave_slot(link);
 	return true;
 }

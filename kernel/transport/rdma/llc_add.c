@@ -176,11 +176,8 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell, int err)
 		link->active = false;
 	start_calls(group); /* to end the link may take seconds */
 	spin_unlock_bh(&group->lock);
-	if (link) {
-		if (tell)
-			smc_rdma_llc_link_lost(link);
-		smc_lgr_rdma_remove_link(link);
-	}
+	if (link)
+		smc_lgr_rdma_remove_link(link, tell);
 	add_done(group);
 }
 

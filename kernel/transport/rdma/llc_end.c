@@ -27,6 +27,7 @@ static void send_delete_link(struct smc_link *link, const struct smc_llc_delete_
 	struct smc_rdma_llc *llc = &group->llc;
 
 	lockdep_assert_held(&group->lock);
+	WRITE_ONCE(llc->deleted, d->all ? 0 : d->link);
 	WRITE_ONCE(llc->deleting, true);
 	llc->delete_sent = jiffies;
 	/* A client's request is answered by a request of the server's, that of a server for one link by a response. */
@@ -98,49 +99,73 @@ static void on_server_request(struct smc_link *link, const struct smc_llc_delete
 	comply_with_delete(link, &answer, true);
 }
 
+/* Sends DELETE LINK for a link that has been stopped, or the response to that of the server, by another link. */
+static void send_delete_one(struct smc_link *link, struct smc_link *by)
+{
+	bool response = link->delete_asked;
+	struct smc_llc m = {
+		.type = SMC_LLC_DELETE_LINK,
+		.response = response,
+		.delete_link = { .link = link->id, .reason = response ? 0 : link->reason ?: SMC_LLC_PATH_LOST },
+	};
+
+	lockdep_assert_held(&link->group->lock);
+	link->delete_sent = true;
+	smc_rdma_llc_send_msg(by, &m);
+}
+
 /*
- * DELETE LINK for one of several links. The server has the last word: it answers a client by the same request, which the
- * client then answers. Return: false if the group has no other link.
+ * DELETE LINK for one of several links, which the peer has stopped. The server has the last word: it answers a client by the same
+ * request, which the client then answers; each when it has stopped the link, too. Return: false if the group has no other link.
  */
-static bool delete_one(struct smc_link *by, struct smc_llc *m)
+static bool delete_one(struct smc_link *by, const struct smc_llc_delete_link *d)
 {
 	struct smc_lgr_rdma *group = by->group;
 	struct smc_link *named, *other = NULL;
-	u32 reason = m->delete_link.reason;
 
 	spin_lock_bh(&group->lock);
-	named = smc_lgr_rdma_link_by_id(group, m->delete_link.link);
+	named = smc_lgr_rdma_link_by_id(group, d->link);
 	if (named && !group->llc.deleting)
 		other = smc_lgr_rdma_other_link(named);
 	if (other) {
-		named->delete_sent = true;
-		named->reason = reason;
-		m->response = !group->server;
-		m->delete_link.reason = group->server ? reason : 0;
-		smc_rdma_llc_send_msg(by == named ? other : by, m);
-		smc_link_fail(named, SMC_LINK_DELETED, reason);
+		WRITE_ONCE(named->peer_stopped, true);
+		named->delete_asked = !group->server;
+		if (!named->stopped || d->reason == SMC_LLC_BY_OPERATOR)
+			named->reason = d->reason;
+		/* If both hosts have lost it, the request of the server has crossed that of the client, or answers it. */
+		if (named->stopped && !(group->server && named->delete_sent))
+			send_delete_one(named, by == named ? other : by);
+		smc_link_fail(named, SMC_LINK_DELETED, d->reason);
+		smc_lgr_rdma_hurry_late(named);
 	}
 	spin_unlock_bh(&group->lock);
 	return other;
 }
 
-/* smc_rdma_llc_link_lost() - tells the peer that a link is down, by another one. Softirq. */
-void smc_rdma_llc_link_lost(struct smc_link *link)
+/* The client has stopped a link that the server has deleted. */
+static void on_link_stopped(struct smc_lgr_rdma *group, u8 id)
 {
-	struct smc_lgr_rdma *group = link->group;
-	struct smc_llc m = {
-		.type = SMC_LLC_DELETE_LINK,
-		.delete_link = { .link = link->id, .reason = link->reason ?: SMC_LLC_PATH_LOST },
-	};
-	struct smc_link *other;
+	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	other = smc_lgr_rdma_other_link(link);
-	if (other && !link->delete_sent) {
-		link->delete_sent = true;
-		smc_rdma_llc_send_msg(other, &m);
+	link = smc_lgr_rdma_link_by_id(group, id);
+	if (link && link->delete_sent) {
+		WRITE_ONCE(link->peer_stopped, true);
+		smc_lgr_rdma_hurry_late(link);
 	}
 	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_llc_link_lost() - tells the peer, by another link, that a link is down and has been stopped. Softirq. */
+void smc_rdma_llc_link_lost(struct smc_link *link)
+{
+	struct smc_link *other;
+
+	spin_lock_bh(&link->group->lock);
+	other = smc_lgr_rdma_other_link(link);
+	if (other && !link->delete_sent)
+		send_delete_one(link, other);
+	spin_unlock_bh(&link->group->lock);
 }
 
 /*
@@ -152,11 +177,14 @@ void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m)
 	struct smc_llc_delete_link *d = &m->delete_link;
 
 	if (m->response) {
-		if (!READ_ONCE(group->llc.deleting))
+		/* It may answer the end of a link just before that of the group. */
+		if (!READ_ONCE(group->llc.deleting) || (!d->all && d->link != READ_ONCE(group->llc.deleted))) {
+			on_link_stopped(group, d->link);
 			return;
+		}
 		WRITE_ONCE(group->llc.delete_answered, true);
 		wake_up(&group->llc.flushed);
-	} else if (!d->all && delete_one(link, m)) {
+	} else if (!d->all && delete_one(link, d)) {
 		return;
 	} else if (!d->all && d->link != link->id) {
 		d->reason = SMC_LLC_NO_LINK;

@@ -292,8 +292,58 @@ static void two_links(void)
 	}
 }
 
+static const struct {
+	const char *name;
+	u32 prod, written, urgent, limit, end;
+	enum { OPEN, CLOSED, ABORTED } state;
+} limits[] = {
+	{ "no limit", 10, 700, 0, 0, 700, OPEN },
+	{ "up to it", 10, 700, 0, 700, 700, OPEN },
+	{ "beyond it", 10, 701, 0, 700, 700, OPEN },
+	{ "nothing more", 700, 900, 0, 700, 700, OPEN },
+	{ "the peer has read beyond it", 705, 900, 0, 700, 705, OPEN },
+	{ "an urgent byte before it", 10, 900, 500, 700, 500, OPEN },
+	{ "an urgent byte beyond it", 10, 900, 800, 700, 700, OPEN },
+	{ "the end of the data beyond it", 10, 900, 0, 700, 700, CLOSED },
+	{ "an aborted connection", 10, 900, 0, 700, 10, ABORTED },
+};
+
+/* Data that was sent by a link that is lost may be late: until then, no place of the ring is used again. */
+static void limited(void)
+{
+	struct smc_cdc_tx twice = {};
+	size_t i;
+
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct smc_cdc_tx tx = { .prod = track(limits[i].prod, (u16)(limits[i].prod / SIZE), limits[i].prod % SIZE) };
+		const struct smc_cdc_rx rx = { .cons.pos = limits[i].prod, .state = limits[i].state == ABORTED ? SMC_CDC_ABORT : 0 };
+		struct smc_cdc_now now = { .written = limits[i].written, .urgent = limits[i].urgent, .tx_size = SIZE, .rx_size = SIZE,
+					   .close_flags = SMC_CDC_DONE };
+		struct smc_cdc_update u;
+
+		check_case = limits[i].name;
+		if (limits[i].limit)
+			smc_cdc_limit(&tx, limits[i].limit - SIZE, SIZE);
+		if (limits[i].state == CLOSED) {
+			tx.prod.pos = limits[i].written;
+			smc_cdc_stop(&tx);
+			tx.prod.pos = limits[i].prod;
+		}
+		CHECK_EQ(smc_cdc_sendable_end(&tx, &rx, now.written, now.urgent), limits[i].end);
+		/* While data is held back, so is the flag that says that all was reported. */
+		smc_cdc_build(&tx, &rx, &now, &u);
+		CHECK_EQ(u.prod.pos, limits[i].end);
+		if (limits[i].state == OPEN)
+			CHECK_EQ(u.msg.state, limits[i].end == limits[i].written ? SMC_CDC_DONE : 0);
+	}
+	check_case = "a second link is lost";
+	smc_cdc_limit(&twice, 10, SIZE);
+	smc_cdc_limit(&twice, 20, SIZE);
+	CHECK_EQ(twice.limit, 10 + SIZE);
+}
+
 const struct test failover_tests[] = {
 	{ "rewinding", rewinding }, { "catching up", catching_up }, { "ended", ended },
 	{ "urgent again", urgent_again }, { "most sent", most_sent },
-	{ "order", order }, { "two links", two_links }, { NULL, NULL },
+	{ "limited", limited }, { "order", order }, { "two links", two_links }, { NULL, NULL },
 };
