@@ -7,12 +7,14 @@
 #define SMC_WIRE_SHIM_H
 
 #ifdef __KERNEL__
+#include <asm/byteorder.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/math64.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #else
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +27,11 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int16_t s16;
 typedef int64_t s64;
+typedef uint32_t __le32;
+typedef uint64_t __le64;
+
+#define le32_to_cpu(x) le32toh(x)
+#define le64_to_cpu(x) le64toh(x)
 
 /* The kernel has no division of 64 bits for processors of 32. */
 static inline u64 div_u64(u64 n, u32 by)

@@ -153,7 +153,7 @@ func TestLibrary(t *testing.T) {
 func TestPackedInputs(t *testing.T) {
 	need.Programs(t, "cc", "make")
 	sources(t)
-	inputs := map[string]int{"accept": 35, "cdc": 45, "decline": 24, "header": 10, "llc": 54, "proposal": 65, "tcpopt": 29}
+	inputs := map[string]int{"accept": 35, "cdc": 45, "decline": 24, "fabric": 18, "header": 10, "llc": 54, "proposal": 65, "tcpopt": 29}
 	targets, err := filepath.Glob("fuzz/fuzz_*.c")
 	if err != nil || len(targets) != len(inputs) {
 		t.Fatalf("%d fuzzers (%v), want %d", len(targets), err, len(inputs))
@@ -179,8 +179,8 @@ func TestFuzz(t *testing.T) {
 		t.Skipf("this clang has no fuzzer library: %v\n%s", err, out)
 	}
 	targets, err := filepath.Glob("fuzz/fuzz_*.c")
-	if err != nil || len(targets) != 7 {
-		t.Fatalf("%d fuzzers (%v), want 7", len(targets), err)
+	if err != nil || len(targets) != 8 {
+		t.Fatalf("%d fuzzers (%v), want 8", len(targets), err)
 	}
 	for _, target := range targets {
 		name := strings.TrimSuffix(filepath.Base(target), ".c")

@@ -278,44 +278,23 @@ void smc_fabric_put(struct smc_fabric *f)
 		queue_work(smc_lgr_wq, &f->free);
 }
 
-static u32 header32(const u8 *header, unsigned int at)
-{
-	return le32_to_cpu(READ_ONCE(*(const __le32 *)(header + at)));
-}
-
-/* Are the numbers of the header such that each entry, area and block is within @size bytes? */
-static bool is_layout_possible(const struct smc_fabric *f, u64 size)
-{
-	u64 dmbs_end = f->dmbs_at + (u64)f->n_blocks * SMC_FABRIC_DMB_LEN;
-	u64 directory_end = SMC_FABRIC_DIRECTORY + SMC_FABRIC_MEMBERS_MAX * SMC_FABRIC_ENTRY_LEN;
-
-	return f->n_members >= 2 && f->n_members <= SMC_FABRIC_MEMBERS_MAX && f->n_blocks && f->n_blocks <= 65536 &&
-	       IS_ALIGNED(f->blocks_at | f->areas | f->area_size, 4096) && f->blocks_at >= dmbs_end &&
-	       f->areas >= directory_end && f->areas <= size && f->area_size <= size &&
-	       f->blocks_at + (u64)f->n_blocks * SMC_FABRIC_BLOCK_LEN <= f->area_size &&
-	       f->n_members * f->area_size <= size - f->areas;
-}
-
 /* Reads the header. Return: 0, -ENODEV if the memory is not a fabric of this layout, -EPROTO if its numbers are impossible. */
 static int read_header(struct smc_fabric *f, u64 size)
 {
-	const u8 *h = f->mem;
-	u32 chid;
+	struct smc_fabric_header h;
+	int rc = smc_fabric_header_decode(f->mem, size, &h);
 
-	if (size < SMC_FABRIC_DIRECTORY + SMC_FABRIC_MEMBERS_MAX * SMC_FABRIC_ENTRY_LEN ||
-	    memcmp(h + SMC_FABRIC_MAGIC_AT, SMC_FABRIC_MAGIC, 8))
-		return -ENODEV;
-	f->n_members = header32(h, SMC_FABRIC_MEMBERS);
-	f->areas = smc_fabric_read64(h + SMC_FABRIC_AREAS);
-	f->area_size = smc_fabric_read64(h + SMC_FABRIC_AREA_SIZE);
-	f->n_blocks = header32(h, SMC_FABRIC_BLOCKS);
-	f->blocks_at = header32(h, SMC_FABRIC_BLOCKS_AT);
-	f->dmbs_at = ALIGN(SMC_FABRIC_SIGNALS + min_t(u32, f->n_blocks, 65536), 64);
-	f->dev.gid[0] = smc_fabric_read64(h + SMC_FABRIC_UUID);
-	chid = header32(h, SMC_FABRIC_CHID);
-	if (chid < SMC_ISM_CHID_EMULATED || chid >= SMC_ISM_CHID_LOOPBACK || !is_layout_possible(f, size))
-		return -EPROTO;
-	f->dev.chid = chid;
+	BUILD_BUG_ON(SMC_FABRIC_CHID_MIN != SMC_ISM_CHID_EMULATED || SMC_FABRIC_CHID_MAX >= SMC_ISM_CHID_LOOPBACK);
+	if (rc)
+		return rc;
+	f->areas = h.areas;
+	f->area_size = h.area_size;
+	f->n_members = h.n_members;
+	f->n_blocks = h.n_blocks;
+	f->blocks_at = h.blocks_at;
+	f->dmbs_at = h.dmbs_at;
+	f->dev.gid[0] = h.gid;
+	f->dev.chid = h.chid;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
+#include "fabric_header.h"
 #include "fabric_layout.h"
 #include "fabric_place.h"
 #include "provider.h"
@@ -101,11 +102,6 @@ static inline u8 *smc_fabric_entry(const struct smc_fabric *f, u8 member)
 static inline u8 *smc_fabric_area(const struct smc_fabric *f, u8 member)
 {
 	return f->mem + f->areas + member * f->area_size;
-}
-
-static inline u64 smc_fabric_read64(const u8 *at)
-{
-	return le64_to_cpu(READ_ONCE(*(const __le64 *)at));
 }
 
 static inline void smc_fabric_write64(u8 *at, u64 v)
