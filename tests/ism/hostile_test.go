@@ -6,9 +6,12 @@ package ism
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/smckit/smckit/internal/fabric"
 	"github.com/smckit/smckit/internal/lab"
@@ -18,11 +21,25 @@ import (
 // The fabric of TestHostileMember.
 const (
 	hostileSize    = 16 << 20
-	hostileMembers = 4
+	hostileMembers = 6
 )
 
-// TestHostileMember has a member write garbage to the fabric. What others have between them stays right as long as it does not touch
-// their parts; in the end it touches everything, and the kernels survive.
+// hostileTime returns $SMCKIT_HOSTILE: how long the hostile member writes to everything in the end, 0 if that is not set.
+func hostileTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("SMCKIT_HOSTILE")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		t.Fatalf("SMCKIT_HOSTILE=%s: not a duration, 60m for example", text)
+	}
+	return d
+}
+
+// TestHostileMember has a member, c, write garbage to the fabric. The connections of a and b stay right as long as it does not touch their
+// parts; in the end it touches all but those of d and e, and the kernels survive. Data between d and e is right all the time.
 func TestHostileMember(t *testing.T) {
 	lab.Need(t)
 	for _, kernel := range lab.FewSeries() {
@@ -31,10 +48,14 @@ func TestHostileMember(t *testing.T) {
 }
 
 func hostileMember(t *testing.T, kernel string) {
-	lt := boot(t, lab.Options{Kernel: kernel, Hosts: 3, Fabric: lab.Fabric{Size: hostileSize, Members: hostileMembers}})
+	limit := hostileTime(t)
+	lt := boot(t, lab.Options{Kernel: kernel, Hosts: 5, Fabric: lab.Fabric{Size: hostileSize, Members: hostileMembers}})
 	path := "/sys/bus/pci/devices/" + device(lt, "c")
 	lt.Must("c", "rmmod smc_diag smc")
 	address, echo := serve(lt, "echo", 5010)
+	const uninvolved = "10.0.0.5:5015"
+	defer lab.Kill(t, lt.Serve("e", "", "echo", uninvolved))
+	stream := keepFrom(t, lt, "d", uninvolved, 4, "--size", "10000")
 
 	// A host that is marked as removed has no SMC-D until it joins again, which it can when the server has cleared the mark.
 	p := keep(t, lt, address, 4)
@@ -57,7 +78,7 @@ func hostileMember(t *testing.T, kernel string) {
 	t.Run("kept blocks", func(t *testing.T) { keptBlocks(t, w) })
 	t.Run("taken number", func(t *testing.T) { takenNumber(t, w, address) })
 	p = keep(t, lt, address, 4)
-	hostile := lt.StartIn("c", "", "sh", "-c", "exec scribble -device "+path+" -spare a,b >/run/scribbled")
+	hostile := lt.StartIn("c", "", "sh", "-c", "exec scribble -device "+path+" -spare a,b -never d,e >/run/scribbled")
 	scribbled(t, lt, "some")
 	lt.Must("a", "smcflow check --conns 4 --size 3000000 "+address)
 	lab.Stop(t, p)
@@ -66,22 +87,30 @@ func hostileMember(t *testing.T, kernel string) {
 		t.Fatal(err)
 	}
 	scribbled(t, lt, "all")
+	underFire(t, lt, kernel, address, limit)
+	lab.Stop(t, stream, hostile)
+	lab.Kill(t, echo)
+	for _, host := range []string{"a", "b", "d"} {
+		nothingUsed(t, lt, host)
+		unloads(t, lt, host)
+	}
+}
+
+// underFire makes connections between a and b while their parts are overwritten: for a time, if there is a limit, else a number of rounds.
+func underFire(t *testing.T, lt *lab.Test, kernel, address string, limit time.Duration) {
+	t.Helper()
 	rounds := 2
 	if lab.Full() && kernel == lab.Newest() {
 		rounds = 500
 	}
-	for range rounds {
+	begun, done := time.Now(), 0
+	for ; limit == 0 && done < rounds || time.Since(begun) < limit; done++ {
 		// It may fail, or its bytes may be wrong, but it comes to an end.
 		if r := lt.Run("a", "timeout", "60", "smcflow", "check", "--conns", "4", "--size", "300000", address); r.Code == 124 {
 			t.Errorf("connections hang: %+v\n%s", r, lt.Must("a", "smcss -a; smcss -D"))
 		}
 	}
-	lab.Stop(t, hostile)
-	lab.Kill(t, echo)
-	for _, host := range []string{"a", "b"} {
-		nothingUsed(t, lt, host)
-		unloads(t, lt, host)
-	}
+	t.Logf("%d rounds in %v", done, time.Since(begun))
 }
 
 // scribbled waits until the hostile member has overwritten some or all of the memory.
@@ -153,11 +182,15 @@ func hostileLayout(t *testing.T) fabric.Layout {
 	return layout
 }
 
-// unused returns the numbers of members that are not a or b.
+// unused returns the numbers of members that no host has whose module is loaded: that of c, and a free one.
 func (w words) unused(t *testing.T) (numbers []uint64) {
 	t.Helper()
+	var used []uint64
+	for _, host := range []string{"a", "b", "d", "e"} {
+		used = append(used, w.number(t, host))
+	}
 	for n := range uint64(hostileMembers) {
-		if n != w.number(t, "a") && n != w.number(t, "b") {
+		if !slices.Contains(used, n) {
 			numbers = append(numbers, n)
 		}
 	}

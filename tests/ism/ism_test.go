@@ -122,10 +122,17 @@ func data(t *testing.T, lt *lab.Test) {
 // keep starts connections on a that exchange data until a signal comes, and waits until they use SMC-D.
 func keep(t *testing.T, lt *lab.Test, address string, n int) *lab.Process {
 	t.Helper()
-	p := lt.StartIn("a", "", "smcflow", "keep", "--conns", fmt.Sprint(n), address)
+	return keepFrom(t, lt, "a", address, n)
+}
+
+// keepFrom is the same for another host, with flags of smcflow.
+func keepFrom(t *testing.T, lt *lab.Test, host, address string, n int, flags ...string) *lab.Process {
+	t.Helper()
+	argv := append([]string{"smcflow", "keep", "--conns", fmt.Sprint(n), address}, flags...)
+	p := lt.StartIn(host, "", append([]string{"sh", "-c", `ulimit -n 4096; exec "$@"`, "sh"}, argv...)...)
 	_, port, _ := strings.Cut(address, ":")
-	if err := lt.Host("a").WaitFor(t.Context(), fmt.Sprintf("test $(smcss --state active --port %s | grep -c SMCD) = %d", port, n)); err != nil {
-		t.Fatalf("%v\n%s", err, lt.Must("a", "smcss -a; smcd stats; dmesg | tail -5"))
+	if err := lt.Host(host).WaitFor(t.Context(), fmt.Sprintf("test $(smcss --state active --port %s | grep -c SMCD) = %d", port, n)); err != nil {
+		t.Fatalf("%v\n%s", err, lt.Must(host, "smcss -a; smcd stats; dmesg | tail -5"))
 	}
 	return p
 }

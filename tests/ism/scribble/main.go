@@ -3,9 +3,9 @@
 //go:build linux
 
 // Command scribble is a hostile member of a fabric: it maps the memory of an ivshmem device, which no driver uses, and writes garbage
-// there until a signal comes. It leaves the parts of some hosts alone until SIGHUP comes, and prints 'some' and 'all' when it has written
-// to everything once. Or it marks a host as removed from the fabric, as smc_ismd would, until a signal comes. Or it reads or writes single
-// words.
+// there until a signal comes. It leaves the parts of some hosts alone until SIGHUP comes, those of others always, and prints 'some' and 'all'
+// when it has written to everything else once. Or it marks a host as removed from the fabric, as smc_ismd would, until a signal comes. Or it
+// reads or writes single words.
 package main
 
 import (
@@ -48,6 +48,7 @@ type target struct {
 func main() {
 	path := flag.String("device", "", "directory of the PCI device")
 	spare := flag.String("spare", "", "names of hosts whose parts to leave alone, with commas")
+	never := flag.String("never", "", "names of hosts whose parts to leave alone even after SIGHUP, with commas")
 	remove := flag.String("remove", "", "only mark this host as removed, again and again")
 	number := flag.String("number", "", "only print the number of this host")
 	read := flag.Uint64("read", 0, "only print the word at this offset")
@@ -68,7 +69,7 @@ func main() {
 	case *write != "":
 		err = writeWords(mem, *write)
 	default:
-		scribble(mem, strings.Split(*spare, ","))
+		scribble(mem, strings.Split(*spare, ","), strings.Split(*never, ","))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scribble:", err)
@@ -95,13 +96,13 @@ func openDevice(path string) ([]byte, error) {
 }
 
 // scribble writes garbage.
-func scribble(mem []byte, spare []string) {
+func scribble(mem []byte, spare, never []string) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
 	more := make(chan os.Signal, 1)
 	signal.Notify(more, unix.SIGHUP)
 	// The header is soon overwritten.
-	some, all := plan(mem, spare), plan(mem, nil)
+	some, all := plan(mem, slices.Concat(spare, never)), plan(mem, never)
 	rng := rand.New(rand.NewPCG(1, uint64(len(some.areas))))
 	t, say := some, "some"
 	for {
