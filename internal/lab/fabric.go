@@ -65,6 +65,26 @@ func (s *fabricServer) close() error {
 	return errors.Join(<-s.served, s.fabric.Close(), os.RemoveAll(s.dir))
 }
 
+// EndFabric ends the server of the fabric as if it were killed: the connections of the hosts' emulators to it end, and it changes nothing in
+// the memory.
+func (lt *Test) EndFabric() {
+	lt.t.Helper()
+	f := lt.fabric
+	lt.fabric = nil
+	if err := f.close(); err != nil {
+		lt.t.Fatal(err)
+	}
+}
+
+// ServeFabric starts another server after EndFabric, with another memory. Hosts that boot from now on use that one.
+func (lt *Test) ServeFabric() {
+	lt.t.Helper()
+	var err error
+	if lt.fabric, err = serveFabric(lt.options); err != nil {
+		lt.t.Fatal(err)
+	}
+}
+
 // addFabric gives a host its devices.
 func (s *machineSpec) addFabric(server *fabricServer, devices int) {
 	for i := range devices {

@@ -132,6 +132,28 @@ func (lt *Test) Stall(host string) {
 	}
 }
 
+// Crash kills a host's emulator: the host ends without doing anything more. Nothing can be run on it until Restart.
+func (lt *Test) Crash(host string) {
+	lt.t.Helper()
+	h := lt.Host(host)
+	lt.search(h, lt.logs(lt.t.Context())[host])
+	lt.off = append(lt.off, host)
+	h.machine.kill()
+}
+
+// Restart boots a host after Crash, without anything that it had in memory: modules, addresses, files.
+func (lt *Test) Restart(host string) {
+	lt.t.Helper()
+	h := lt.Host(host)
+	if err := h.unplug(); err != nil {
+		lt.t.Fatal(err)
+	}
+	if err := h.boot(lt.t.Context()); err != nil {
+		lt.t.Fatal(err)
+	}
+	lt.off = slices.DeleteFunc(lt.off, func(name string) bool { return name == host })
+}
+
 // finish is the cleanup of Start.
 func (lt *Test) finish() {
 	// The test's own context is over by now.

@@ -44,12 +44,17 @@ func boot(t *testing.T, o lab.Options) *lab.Test {
 	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}
-	for i, h := range lt.Hosts {
-		lt.Must(h.Name, fmt.Sprintf(`ip link set lo up; ip link set eth0 up; ip addr add 10.0.0.%d/24 dev eth0
-smcr ueid add LAB
-sysctl -qw net.smc.remember_peers=0`, i+1))
+	for i := range lt.Hosts {
+		setUp(lt, i)
 	}
 	return lt
+}
+
+// setUp gives a host an address and a user EID.
+func setUp(lt *lab.Test, i int) {
+	lt.Must(lt.Hosts[i].Name, fmt.Sprintf(`ip link set lo up; ip link set eth0 up; ip addr add 10.0.0.%d/24 dev eth0
+smcr ueid add LAB
+sysctl -qw net.smc.remember_peers=0`, i+1))
 }
 
 // TestFabric has two hosts.
