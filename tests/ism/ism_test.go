@@ -67,6 +67,7 @@ func TestFabric(t *testing.T) {
 			t.Run("killed", func(t *testing.T) { killed(t, lt) })
 			t.Run("listed", func(t *testing.T) { listed(t, lt) })
 			t.Run("PNET ID", func(t *testing.T) { pnetID(t, lt) })
+			t.Run("VLAN", func(t *testing.T) { vlan(t, lt) })
 			t.Run("full", func(t *testing.T) { full(t, lt) })
 			t.Run("device removed", func(t *testing.T) { removed(t, lt, "a"); removed(t, lt, "b") })
 			t.Run("host off", func(t *testing.T) { off(t, lt) })
@@ -279,6 +280,19 @@ func pnetID(t *testing.T, lt *lab.Test) {
 	all = counters(lt)
 	lt.Must("a", "smcflow check --size 1000 "+address)
 	onlySMCD(t, lt, all, 1)
+}
+
+// vlan connects VLAN interfaces: the fabric is used as for all others.
+func vlan(t *testing.T, lt *lab.Test) {
+	for i, h := range lt.Hosts {
+		lt.Must(h.Name, fmt.Sprintf(`modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5
+ip link set eth0.5 up; ip addr add 10.5.0.%d/24 dev eth0.5`, i+1))
+	}
+	const address = "10.5.0.2:5020"
+	defer lab.Kill(t, lt.Serve("b", "", "echo", address))
+	before := counters(lt)
+	lt.Must("a", "smcflow check --conns 10 --size 10000 "+address)
+	onlySMCD(t, lt, before, 10)
 }
 
 // full opens more connections than there is memory for: buffers get smaller, and the last connections are TCP. All work.
