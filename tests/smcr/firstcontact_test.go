@@ -18,8 +18,17 @@ import (
 const firstContacts = 200
 
 // TestFirstContact has a client with the stock module and a server with ours form a link group, again and again. Each first
-// contact must end as SMC-R on both sides. Once, the server gave up a first contact that its client took for complete: if that
-// happens again, the test stops, and keeps the tracepoints of both hosts and all packets.
+// contact must end as SMC-R on both sides.
+//
+// Once, the server gave up a first contact that its client took for complete. A defect with this effect was found later, and
+// fixed: a client's application writes and closes its direction at once, as smcflow does here, TCP delivers the FIN before RDMA
+// delivers the answer to CONFIRM LINK, and the server took the FIN for a broken handshake. "FIN before the answer" in
+// tests/badpeer/forming_test.go has this order each time. Whether the one failure was this defect is unknown, because the test
+// did not record how the handshake ended. A guest that stalls for two seconds would explain it, too: the server does not wait
+// longer for the answer.
+//
+// This test does not show the cause either. If it passes, fewer than 1.5 of 100 first contacts fail, with a confidence of 95 %.
+// The first failure ends the test, which keeps the tracepoints of both hosts and all packets.
 func TestFirstContact(t *testing.T) {
 	lab.Need(t)
 	if !lab.Full() {
