@@ -39,10 +39,19 @@ type coverage struct {
 	short, full string // in make test, and in make test-full
 }
 
+// older is the pairs of TestSMCR with our module only, in short runs: each of the older kernels with the next one of them.
+func older() string {
+	var pairs []string
+	for i := 1; i < len(allSeries)-1; i++ {
+		pairs = append(pairs, "ours "+allSeries[i-1]+" to ours "+allSeries[i])
+	}
+	return strings.Join(pairs, ", ")
+}
+
 // special lists tests whose kernels coverageOf cannot derive from the sources.
 var special = map[string]coverage{
 	"smcr.TestSMCR": {
-		"ours, stock", "ours " + newest + " with stock 6.12, both ways; ours on each older kernel to ours on the next",
+		"ours, stock", "ours " + newest + " with stock 6.12, both ways; " + older(),
 		"ours on each with ours on each, and with stock 6.12, both ways",
 	},
 	"smcr.TestLinks":          {"ours, stock", newest + "; and stock 6.12 to ours " + newest, "on each; and ours " + newest + " with stock 6.12, both ways"},
@@ -57,14 +66,38 @@ var special = map[string]coverage{
 	"arch.TestBigEndian":      {"ours", newest + " on s390x", newest + " on s390x"},
 	"arch.TestArchitectures":  {"ours, stock", "", "(`make test-arch`: each on s390x and arm64 with ours " + newest + " or stock " + lab.DefaultSeries() + " on amd64)"},
 	"conformance.TestStock":   {"stock", "", "(`make test-stock`: 6.12)"},
+	"lab.TestDisk":            {"none", "", "a Debian system's"},
+	"lab.TestKernels":         {"stock", all, all},
+	"lab.TestLeaks":           {"none", "", "(`make test-debug`: " + lab.DebugSeries + ")"},
+	"lab.TestSmclabISM":       {"ours", newest, newest},
+	"lab.TestSmclabUp":        {"stock", "6.12", "6.12"},
 }
 
 // testPackage is the functions and variables of a package's tests, by name, and what each refers to.
 type testPackage struct {
+	dir   string // from the root of the sources
 	name  string
 	decls map[string]ast.Node
 	tests []string
 }
+
+// testPackages reads the tests of all folders that may have tests which boot guests.
+func testPackages(t *testing.T) (all []*testPackage) {
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(root, "tests", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range append([]string{filepath.Join(root, labDir)}, dirs...) {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			all = append(all, parseTests(t, dir))
+		}
+	}
+	return all
+}
+
+// labDir has the package lab, whose tests name its functions without the package.
+const labDir = "internal/lab"
 
 // parseTests reads the tests of a folder.
 func parseTests(t *testing.T, dir string) *testPackage {
@@ -73,8 +106,15 @@ func parseTests(t *testing.T, dir string) *testPackage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &testPackage{name: filepath.Base(dir), decls: map[string]ast.Node{}}
+	path, err := filepath.Rel(root, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &testPackage{dir: path, name: filepath.Base(dir), decls: map[string]ast.Node{}}
 	for _, name := range files {
+		if p.dir == labDir && !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
@@ -115,28 +155,13 @@ func (p *testPackage) reach(test string) reached {
 	r := reached{lab: map[string]bool{}, literals: map[string]bool{}}
 	seen := map[string]bool{}
 	var visit func(name string)
+	inspect := func(n ast.Node) bool { return p.inspect(n, r, visit) }
 	visit = func(name string) {
 		if seen[name] || p.decls[name] == nil {
 			return
 		}
 		seen[name] = true
-		ast.Inspect(p.decls[name], func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && x.Name == "lab" {
-					r.lab[n.Sel.Name] = true
-					return false
-				}
-				visit(n.Sel.Name) // a method, perhaps
-			case *ast.Ident:
-				visit(n.Name)
-			case *ast.BasicLit:
-				if s, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && slices.Contains(allSeries, s) {
-					r.literals[s] = true
-				}
-			}
-			return true
-		})
+		ast.Inspect(p.decls[name], inspect)
 	}
 	visit(test)
 	if r.lab["Newest"] {
@@ -144,6 +169,30 @@ func (p *testPackage) reach(test string) reached {
 	}
 	r.machine = r.lab["NewDebian"] || r.lab["NewMachine"] || r.lab["NewRoCEHost"]
 	return r
+}
+
+// inspect notes what a node refers to, and visits what the package has of it.
+func (p *testPackage) inspect(n ast.Node, r reached, visit func(name string)) bool {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		if x, ok := n.X.(*ast.Ident); ok && x.Name == "lab" {
+			r.lab[n.Sel.Name] = true
+			return false
+		}
+		visit(n.Sel.Name) // a method, perhaps
+		ast.Inspect(n.X, func(n ast.Node) bool { return p.inspect(n, r, visit) })
+		return false
+	case *ast.Ident:
+		if p.dir == labDir && ast.IsExported(n.Name) && p.decls[n.Name] == nil {
+			r.lab[n.Name] = true
+		}
+		visit(n.Name)
+	case *ast.BasicLit:
+		if s, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && slices.Contains(allSeries, s) {
+			r.literals[s] = true
+		}
+	}
+	return true
 }
 
 // onlyFull reports whether a test begins by leaving, unless the run is a full one.
@@ -177,7 +226,8 @@ func (p *testPackage) coverageOf(test string) (coverage, bool) {
 		return c, true
 	}
 	r := p.reach(test)
-	if !r.machine && !r.lab["Start"] && !r.lab["StartSMC"] && !r.lab["StartInside"] {
+	// Some tests of the lab itself boot guests by its commands.
+	if !r.machine && !r.lab["Start"] && !r.lab["StartSMC"] && !r.lab["StartInside"] && !(p.dir == labDir && r.lab["Need"]) {
 		return coverage{}, false
 	}
 	var c coverage
@@ -223,18 +273,10 @@ func sortSeries(set map[string]bool) []string {
 // suites is the table for docs/kernels.md.
 func suites(t *testing.T) string {
 	t.Helper()
-	dirs, err := filepath.Glob("../*")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
 	b.WriteString("| tests | module | `make test` | `make test-full` |\n|---|---|---|---|\n")
 	known := map[string]bool{}
-	for _, dir := range dirs {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			continue
-		}
-		p := parseTests(t, dir)
+	for _, p := range testPackages(t) {
 		slices.Sort(p.tests)
 		byCoverage := map[coverage][]string{}
 		var order []coverage
@@ -250,7 +292,7 @@ func suites(t *testing.T) string {
 			byCoverage[c] = append(byCoverage[c], test)
 		}
 		for _, c := range order {
-			fmt.Fprintf(&b, "| `tests/%s`: %s | %s | %s | %s |\n", p.name, strings.Join(byCoverage[c], ", "),
+			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s |\n", p.dir, strings.Join(byCoverage[c], ", "),
 				stdcmp.Or(c.modules, "none"), stdcmp.Or(c.short, "-"), c.full)
 		}
 	}
@@ -325,6 +367,7 @@ var notOnEach = map[string]string{
 	"check.TestHosts":              "it is about what two hosts report of each other, here of two kernels",
 	"docs.TestDocuments":           "it is about command lines",
 	"interop.TestWithStock":        "smcr.TestSMCR has the stock module with ours on each",
+	"lab.TestSmclabISM":            "it is about the options of smclab; ism.TestFabric is on each",
 	"run.TestHosts":                "supervise.TestSupervisor runs programs under smc_run on each",
 	"smcr.TestDissector":           "the bytes of messages do not depend on the kernel, and smcr.TestSMCR exchanges them between each",
 	"smcr.TestFailoversWithStock":  "smcr.TestFailovers is on each, and smcr.TestSMCR has the stock module with each",
@@ -334,13 +377,8 @@ var notOnEach = map[string]string{
 
 // TestMatrix checks that full runs have every test of our module on each kernel, unless notOnEach says why not.
 func TestMatrix(t *testing.T) {
-	dirs, err := filepath.Glob("../*")
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]bool{}
-	for _, dir := range dirs {
-		p := parseTests(t, dir)
+	for _, p := range testPackages(t) {
 		for _, test := range p.tests {
 			name := p.name + "." + test
 			c, boots := p.coverageOf(test)
