@@ -97,11 +97,17 @@ test-arch: deps build modules ## test our modules on s390x and arm64, with all o
 	SMCKIT_LAB=1 SMCKIT_ARCH=1 go test -count=1 -timeout 120m ./tests/arch
 
 # The checkers make tests ten times slower. Tests that always run on a certain kernel are left out.
-.PHONY: test-debug
+.PHONY: test-debug test-debug-full
 test-debug: deps build ## test our modules on a kernel with KASAN, lockdep and kmemleak, which is built first
 	go run ./cmd/smclab modules --kernel $(DEBUG)
-	SMCKIT_LAB=1 SMCKIT_KERNELS=$(DEBUG) SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
+	SMCKIT_LAB=1 SMCKIT_KERNELS=$(DEBUG) SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout $(or $(TIMEOUT),90m) \
 		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./internal/lab ./tests/control ./tests/conformance)
+
+# The tests of sockets in every state, and of peers that break the rules. This takes hours.
+test-debug-full: PACKAGES = ./tests/onehost ./tests/badpeer
+test-debug-full: RUN = ^Test(SMCD|Fallback|PeersOverTCP|PeersOverSMCR)$$
+test-debug-full: TIMEOUT = 240m
+test-debug-full: test-debug ## test sockets in every state and bad peers on that kernel
 
 .PHONY: test-stock
 test-stock: deps build ## compare the distribution's module with docs/findings-stock.md

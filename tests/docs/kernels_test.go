@@ -357,6 +357,38 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestDebugTargets checks that the tests that the Makefile selects for the debug kernel exist, as go test does not complain if none
+// matches, and that docs/kernels.md lists them.
+func TestDebugTargets(t *testing.T) {
+	makefile := read(t, "Makefile")
+	patterns := regexp.MustCompile(`\^Test\(([A-Za-z|]+)\)\$\$`).FindAllStringSubmatch(makefile, -1)
+	packages := regexp.MustCompile(`\bPACKAGES(?:\),| = )(\./[^)\n]+)`).FindAllStringSubmatch(makefile, -1)
+	if len(patterns) != 2 || len(packages) != 2 {
+		t.Fatalf("test-debug and test-debug-full select tests %q of packages %q", patterns, packages)
+	}
+	_, section, _ := strings.Cut(read(t, "docs/kernels.md"), "## What is tested where\n")
+	section, _, _ = strings.Cut(section, "<!-- suites:")
+	for i, p := range patterns {
+		left := strings.Split(p[1], "|")
+		for _, dir := range strings.Fields(packages[i][1]) {
+			tests := parseTests(t, filepath.Join(root, dir)).tests
+			before := len(left)
+			left = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(tests, "Test"+name) })
+			if len(left) == before {
+				t.Errorf("%s has no test of %s", dir, p[1])
+			}
+		}
+		if len(left) > 0 {
+			t.Errorf("there are no tests %q in %s", left, packages[i][1])
+		}
+		for name := range strings.SplitSeq(p[1], "|") {
+			if !regexp.MustCompile(`\bTest` + name + `\b`).MatchString(section) {
+				t.Errorf("docs/kernels.md does not say that a target runs Test%s", name)
+			}
+		}
+	}
+}
+
 // notOnEach lists the tests of our module that full runs do not have on each kernel, and why that is enough.
 var notOnEach = map[string]string{
 	"ansible.TestCluster":          "what the playbooks do does not depend on the kernel",
