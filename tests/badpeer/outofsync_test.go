@@ -7,6 +7,7 @@ package badpeer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
@@ -33,8 +34,8 @@ func outOfSync(ctx context.Context, g *peer.LinkGroup) error {
 // unused is an RMB that a server has announced, and that no connection uses.
 var unused = &peer.Region{Addr: 99 << 32, Rkey: 0x9999, Bytes: make([]byte, 16384<<peer.SizeCode)}
 
-// rmbsOf returns the number of link groups, and the bytes of their RMBs.
-func rmbsOf(t *testing.T) (groups int, bytes uint64) {
+// groupsOf returns the link groups.
+func groupsOf(t *testing.T) []netlinksmc.LinkGroupR {
 	t.Helper()
 	c, err := netlinksmc.New()
 	if err != nil {
@@ -45,11 +46,19 @@ func rmbsOf(t *testing.T) (groups int, bytes uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range all {
-		n, _ := g.RMBAlloc.Get()
-		bytes += n
+	return all
+}
+
+// rmbsOf returns the number of link groups, except for old ones, which may end at any time, and the bytes of their RMBs.
+func rmbsOf(t *testing.T, old []netlinksmc.LinkGroupR) (groups int, bytes uint64) {
+	t.Helper()
+	for _, g := range groupsOf(t) {
+		if !slices.ContainsFunc(old, func(o netlinksmc.LinkGroupR) bool { return o.ID>>8 == g.ID>>8 }) {
+			n, _ := g.RMBAlloc.Get()
+			groups, bytes = groups+1, bytes+n
+		}
 	}
-	return len(all), bytes
+	return groups, bytes
 }
 
 // awaitFreed waits until our module has freed all connections but one. It frees a declined connection, and returns its
@@ -64,8 +73,52 @@ func awaitFreed(t *testing.T) {
 	})
 }
 
+// sockets are the slab caches of TCP's sockets, and of what our module has for each of its own.
+var sockets = []string{"TCP", "smc_sock"}
+
+// socketsOf returns how many objects of each of these caches are in use.
+func socketsOf(t *testing.T) (all []int) {
+	t.Helper()
+	for _, cache := range sockets {
+		n, err := guest.Objects(cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// spareMemory is how many KiB the kernel may keep for reuse, five times what we have seen in a thousand rounds. A thousand sockets of
+// TCP take 2.3 MiB, and link groups with their queues far more.
+const spareMemory = 1 << 10
+
+// remainder compares what our module has after the first round, except for old groups, with what it has later. The kernel's memory is
+// compared when the test ends.
+func remainder(t *testing.T, old []netlinksmc.LinkGroupR) (check func()) {
+	t.Helper()
+	groups, bytes := rmbsOf(t, old)
+	had := socketsOf(t)
+	guest.MemoryBack(t, spareMemory, peer.Patience)
+	return func() {
+		t.Helper()
+		if now, after := rmbsOf(t, old); now != groups || after != bytes {
+			t.Errorf("%d groups with RMBs of %d bytes became %d with %d", groups, bytes, now, after)
+		}
+		// The socket of the last round may still be closing.
+		guest.Await(t, peer.Patience, func() string {
+			for i, now := range socketsOf(t) {
+				if now > had[i] {
+					return fmt.Sprintf("%d objects of %s became %d", had[i], sockets[i], now)
+				}
+			}
+			return ""
+		})
+	}
+}
+
 // TestOutOfSync has another host with a peer's identity decline as out of sync, again and again. Our module tests the link. As
-// the test succeeds, the peer's connections go on, new ones join the group, and nothing of the others is left.
+// the test succeeds, the peer's connections go on, new ones join the group, and nothing of the others is left: no socket, and no memory.
 func TestOutOfSync(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	rounds := 20
@@ -74,14 +127,15 @@ func TestOutOfSync(t *testing.T) {
 	}
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
+			old := groupsOf(t)
 			g := openVictim(t, n, byte(20+i), server)
-			groups, before := 0, uint64(0)
+			var check func()
 			// A link that has just been made is not tested.
 			for round := 0; round < rounds || tested(g) == 0; round++ {
 				awaitFreed(t)
 				// The first round may take an RMB, which all others use again.
 				if round == 1 {
-					groups, before = rmbsOf(t)
+					check = remainder(t, old)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 				err := peer.InTurn(ctx, func(ctx context.Context) error { return outOfSync(ctx, g) }, func(ctx context.Context) error { return g.First.Exchange(ctx, 300) })
@@ -90,9 +144,7 @@ func TestOutOfSync(t *testing.T) {
 					t.Fatalf("round %d: %v", round, err)
 				}
 			}
-			if now, after := rmbsOf(t); now != groups || after != before {
-				t.Errorf("%d groups with RMBs of %d bytes became %d with %d", groups, before, now, after)
-			}
+			check()
 			g.Locked(func() { g.HoldConfirmRkey = false })
 			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
