@@ -5,6 +5,7 @@ package fabric
 import (
 	"encoding/binary"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,6 +48,23 @@ func TestHeaderFile(t *testing.T) {
 	}
 	if m, err := strconv.Unquote(string(magic[1])); err != nil || m != Magic {
 		t.Errorf("the magic is %q, in the header file %q (%v)", Magic, m, err)
+	}
+}
+
+// TestPageSizes checks that nothing of a fabric in the kernel depends on the page size, in which its members may differ.
+func TestPageSizes(t *testing.T) {
+	files, err := filepath.Glob("../../kernel/transport/ism/fabric*.[ch]")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := regexp.MustCompile(`\b(PAGE_(SIZE|SHIFT|MASK|ALIGN)|SMP_CACHE_BYTES|L1_CACHE_BYTES|cache_line_size)\b`).Find(text); found != nil {
+			t.Errorf("%s uses %s", file, found)
+		}
 	}
 }
 

@@ -19,6 +19,12 @@
 /* The most that is copied without a pause, in bytes */
 #define COPY_MAX 65536
 
+/* A DMB of each size code is blocks of the fabric, whatever the page size of the members. */
+static_assert(SMC_FABRIC_BLOCK_LEN == SMC_ISM_SIZE_MIN);
+static_assert(SMC_FABRIC_DMB_BLOCKS_MAX == 1 << SMC_ISM_CODE_MAX);
+/* smc_fabric_is_possible() has blocks begin at multiples of 4096, and the message at the beginning of a DMB is written in words. */
+static_assert(SMC_FABRIC_BLOCK_LEN % 4096 == 0 && SMC_ISM_CDC_LEN % sizeof(u64) == 0);
+
 static struct smc_fabric_dmb *fabric_dmb_of(struct smc_ism_dmb *dmb)
 {
 	return container_of(dmb, struct smc_fabric_dmb, dmb);

@@ -2,8 +2,9 @@
 /*
  * The layout of a fabric: the memory that guests of one host share by ivshmem devices (docs/ism.md). smc_ismd, the host's
  * server, writes the header before the first member joins; internal/fabric has the same layout in Go. All numbers are
- * little-endian. Members are numbered as ivshmem numbers peers. Each has an entry of the directory and an area, which it
- * owns: it makes DMBs there, which others write to.
+ * little-endian. No number depends on the page size or the cache lines of a member, and members may differ in both. Members
+ * are numbered as ivshmem numbers peers. Each has an entry of the directory and an area, which it owns: it makes DMBs there,
+ * which others write to.
  *
  * A member can write anywhere at any time. Nothing in it is trusted: the header is read once and checked, what a
  * member knows about its own area it keeps outside of the fabric, and what it reads of others selects memory of the fabric

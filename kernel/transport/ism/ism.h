@@ -56,6 +56,7 @@ struct smc_ism_dmb *smc_ism_dmb_new(struct smc_ism_dev *dev, const struct sock *
 
 /* A DMB has 16 KiB << size code. */
 #define SMC_ISM_SIZE_MIN 16384
+#define SMC_ISM_CODE_MAX 6
 
 /* ops.c: the transport */
 int smc_ism_init(void);

@@ -8,15 +8,16 @@
 #include "../../net.h"
 #include "ism.h"
 
-#define CODE_MAX 6
-
 /*
  * A buffer that has memory for unread data only may be larger than net.smc.rmem by this factor, so that a stream of data
  * stops less often.
  */
 #define PAGED_FACTOR 4
-/* The pages that such a buffer can always have, and has room for: 16 KiB with pages of 4 KiB. */
+/* The pages that such a buffer can always have, and has room for: 16 KiB with pages of 4 KiB, 256 KiB with pages of 64 KiB. */
 #define MIN_PAGES 4
+static_assert(MIN_PAGES * PAGE_SIZE <= SMC_ISM_SIZE_MIN << SMC_ISM_CODE_MAX);
+/* smc_conn_lowat() leaves a page out of half of the ring. */
+static_assert((MIN_PAGES * PAGE_SIZE - SMC_ISM_CDC_LEN) / 2 > PAGE_SIZE);
 
 /* Returns the size code of the buffer that the application, or net.smc.rmem, asks for. */
 static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
@@ -27,14 +28,19 @@ static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
 		want *= PAGED_FACTOR;
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		want = READ_ONCE(sk->sk_rcvbuf) / 2;
-	want = clamp_t(u64, want, SMC_ISM_SIZE_MIN, SMC_ISM_SIZE_MIN << CODE_MAX);
+	want = clamp_t(u64, want, SMC_ISM_SIZE_MIN, SMC_ISM_SIZE_MIN << SMC_ISM_CODE_MAX);
 	return order_base_2(want) - order_base_2(SMC_ISM_SIZE_MIN);
 }
 
-/* Returns the least size code. Where room grows by pages, a ring of few pages would never be half empty. */
+/*
+ * Returns the least size code. Where room grows by pages, a ring of few pages would never be half empty. A DMB that has all its pages
+ * from the beginning has whole ones. Memory that a provider copies to is no pages of this kernel.
+ */
 static u8 dmb_min_code(const struct smc_ism_dev *dev)
 {
-	return dev->ops->map ? order_base_2(MIN_PAGES * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
+	unsigned long pages = dev->ops->map ? MIN_PAGES : dev->ops->copy ? 0 : 1;
+
+	return order_base_2(max_t(unsigned long, pages * PAGE_SIZE, SMC_ISM_SIZE_MIN)) - order_base_2(SMC_ISM_SIZE_MIN);
 }
 
 /* Reserves what the DMB has, or can always have where pages come with data, and makes it. */

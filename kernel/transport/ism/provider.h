@@ -45,6 +45,7 @@ struct smc_ism_dev;
  *
  * @reach:	returns whether a GID can be reached through a VLAN
  * @dmb_get:	registers a DMB of @len bytes that this GID may write to. Sleeps. ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC).
+ *		@len is a power of 2, and at least PAGE_SIZE unless the provider has @copy.
  *		Without a GID, for a provider with @share, only @share gives access to it.
  * @dmb_close:	the peer cannot map the DMB or move data into it any more. One that has mapped it may still write. Softirq.
  * @dmb_put:	frees the DMB, which is not read any more either. Softirq. The provider calls smc_ism_dmb_freed() then, or when
@@ -67,7 +68,7 @@ struct smc_ism_dev;
  *		Once, before @move and @copy. Does not sleep. May be NULL.
  * @copy:	copies bytes from an iterator into the peer's DMB, at an offset of the whole DMB, without a signal; one thread at a time
  *		for each connection, whose own DMB is @own. Sleeps. Returns bytes, -EFAULT, -EINVAL, or -ENOENT if there is no such DMB.
- *		May be NULL.
+ *		May be NULL. DMBs of a provider with @copy are memory without pages (smc_rcvbuf.mem).
  *
  * A provider without @map allocates all pages of a DMB at once, and keeps them.
  */

@@ -5,6 +5,7 @@
 
 #include <linux/dma-direction.h>
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 
@@ -17,6 +18,8 @@ struct page;
 
 #define SMC_RDMA_SIZE_MIN 16384
 #define SMC_RDMA_CODE_MAX 15
+/* A smaller buffer takes as much memory, since buffers have whole pages: 2, which is 64 KiB, with pages of that size. */
+#define SMC_RDMA_CODE_PAGE (PAGE_SIZE > SMC_RDMA_SIZE_MIN ? ilog2(PAGE_SIZE / SMC_RDMA_SIZE_MIN) : 0)
 
 /* What the adapter of a link knows of a buffer. */
 struct smc_buf_map {

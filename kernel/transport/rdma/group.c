@@ -402,7 +402,7 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_p
 	u8 id = 0;
 
 	might_sleep();
-	code = smc_memory_code(pool, code, 0);
+	code = smc_memory_code(pool, code, SMC_RDMA_CODE_PAGE);
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
 	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);

@@ -33,6 +33,8 @@ static void test_codes(void)
 		{ 16 * MIB, 16 * MIB, 4, 0, 0 },		/* nothing is left */
 		{ 16 * MIB, 32 * MIB, 4, 0, 0 },		/* the ceiling was lowered */
 		{ 16 * MIB, 15 * MIB, 4, 2, 2 },		/* pages of 64 KiB */
+		{ 16 * MIB, 15 * MIB, 1, 2, 1 },		/* the same, asks for half a page */
+		{ 16 * MIB, 15 * MIB, 6, 4, 4 },		/* the same, four pages at least */
 		{ 16 * MIB, 15 * MIB, 0, 0, 0 },
 		{ 1024 * MIB, 700 * MIB, 15, 0, 8 },		/* asks for 512 MiB, gets 4 MiB */
 		{ 4096, 0, 4, 0, 0 },
