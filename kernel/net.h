@@ -17,7 +17,7 @@ struct smc_synopt_net;
 struct smc_sysctl;
 struct sock;
 
-/* What one network namespace owns. Each part is known to the layer that its type comes from. */
+/* Our part of a network namespace. Each part is known to the layer that its type comes from. */
 struct smc_net {
 	struct net		*net;
 	struct smc_pnet_net	*pnet;

@@ -4,7 +4,7 @@
 /* Returns the end of the data that a message may report, if nothing that was sent before can be late. */
 static u64 unlimited_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u64 written, u64 urgent)
 {
-	/* What the peer has read meanwhile of what was taken back is beyond the end: see smc_cdc_catch_up(). */
+	/* Data that was taken back, and that the peer has read meanwhile, is beyond the end: see smc_cdc_catch_up(). */
 	if (READ_ONCE(tx->write_closed))
 		return tx->closed_end > tx->prod.pos ? tx->closed_end : tx->prod.pos;
 	if (READ_ONCE(rx->cons.pos) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))

@@ -12,7 +12,7 @@
 
 #include "../wire/cdc.h"
 
-/* What this end has sent. */
+/* State of the messages that this end has sent. */
 struct smc_cdc_tx {
 	u64 written;		/* end of the data that messages may report; written by the writer; shared */
 	u64 urgent;		/* end of the last urgent byte in it, 0 if none; written by the writer; shared */
@@ -27,7 +27,7 @@ struct smc_cdc_tx {
 	u64 limit;		/* messages report no data beyond it for now; 0: there is none. See smc_cdc_limit() */
 };
 
-/* What the peer has sent. */
+/* State of the messages that the peer has sent. */
 struct smc_cdc_rx {
 	struct smc_track prod;	/* its producer cursor: end of its data */
 	struct smc_track cons;	/* its consumer cursor: end of our data that it has read; .pos is shared */
@@ -53,7 +53,7 @@ struct smc_cdc_update {
 	struct smc_track prod, cons;
 };
 
-/* What a message of the peer has changed. */
+/* Changes by a message of the peer. */
 struct smc_cdc_delta {
 	s64 data;		/* bytes that the peer has written; negative if its cursor is impossible */
 	s64 space;		/* bytes that the peer has read; negative if its cursor is impossible */

@@ -64,7 +64,7 @@ struct smc_close_step {
 	bool valid;
 };
 
-/* What a state means for readers, writers and sock_diag. */
+/* The meaning of a state for readers, writers and sock_diag. */
 struct smc_close_meaning {
 	u8 code;		/* SMC_UAPI_STATE_* in sock_diag */
 	bool eof;		/* the peer sends no more data */

@@ -44,7 +44,7 @@ static inline bool smc_rcvbuf_is_gone(const struct smc_rcvbuf *rx)
 	return rx->gone && READ_ONCE(*rx->gone);
 }
 
-/* Who shows a connection in listings of sockets. */
+/* The listing of sockets that shows a connection. */
 enum smc_conn_holder {
 	SMC_CONN_RENDEZVOUS,	/* no one, because the handshake is not over */
 	SMC_CONN_SOCKET,	/* the socket that has it */
@@ -53,7 +53,7 @@ enum smc_conn_holder {
 
 enum smc_urgent { SMC_URGENT_NONE, SMC_URGENT_VALID, SMC_URGENT_READ };
 
-/* What smc_urgent_limit() says about the byte that a reader reads next. */
+/* Result of smc_urgent_limit(), about the byte that a reader reads next. */
 struct smc_urgent_next {
 	bool skip;	/* do not read it */
 	bool kept;	/* read @byte: its place in the ring is free, but SO_OOBINLINE has put it back into the stream */

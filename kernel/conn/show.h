@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What sock_diag shows of connections. */
+/* Listing of connections by sock_diag. */
 #ifndef SMC_CONN_SHOW_H
 #define SMC_CONN_SHOW_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What sock_diag shows of a connection. conn/ fills it in, and the transport where that is said. */
+/* The facts about a connection that sock_diag shows. conn/ fills it in, and the transport where that is said. */
 #ifndef SMC_CONTROL_DIAG_H
 #define SMC_CONTROL_DIAG_H
 

@@ -38,7 +38,7 @@ struct entry {
 /* Changes that count for all namespaces: devices, EIDs. */
 static atomic_t host_changes;
 
-/* What else is due when there is a device. */
+/* Called when there is a device, for what else is due then. */
 static int (*on_device)(struct smc_net *sn);
 
 static u32 hash_seed __read_mostly;

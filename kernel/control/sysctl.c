@@ -154,7 +154,7 @@ static int sysctl_max_memory(smc_compat_ctl_table *table, int write, void *buffe
 	return 0;
 }
 
-/* What reads and writes a setting that is a number. */
+/* Returns the function that reads and writes a setting that is a number. */
 static proc_handler *handler_of(const struct smc_sysctl_desc *knob)
 {
 	switch (knob - smc_sysctls) {

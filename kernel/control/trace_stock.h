@@ -15,7 +15,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-/* What the stock module's smcr_link_down shows as the state of a link: no longer active. */
+/* The state of a link in the stock module's smcr_link_down: no longer active. */
 #define SMC_TRACE_LINK_INACTIVE 1
 
 TRACE_EVENT(smc_switch_to_fallback,

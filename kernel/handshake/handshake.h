@@ -32,7 +32,7 @@
 #define SMC_CONNS_MIN 16	/* connections per link group, the least that may be negotiated */
 #define SMC_LINKS_MAX 2		/* links per link group, the most */
 
-/* What is due next. */
+/* The step that is due next. */
 enum smc_rendezvous_step {
 	SMC_STEP_START,		/* client: decide what to offer */
 	SMC_STEP_PROPOSAL,	/* server: the peer's proposal */
@@ -78,7 +78,7 @@ struct smc_rendezvous {
 	u8				buf[SMC_CLC_MAX];
 };
 
-/* What differs between client and server. Functions return what smc_rendezvous_step() does. */
+/* Differences between client and server. Functions return what smc_rendezvous_step() does. */
 struct smc_rendezvous_side {
 	u8 (*expects)(enum smc_rendezvous_step step);	/* type of the next message, or a DECLINE */
 	int (*recv)(struct smc_rendezvous *rv, u8 type);	/* it has come */

@@ -48,7 +48,7 @@ static inline bool smc_synopt_hooked(const struct smc_synopt_net *so)
 	return smp_load_acquire(&so->hooked); /* pairs with register_hooks() */
 }
 
-/* What hooks and socket tell each other. Part of struct smc_sock. All are single words, without a lock. */
+/* State that hooks and socket share. Part of struct smc_sock. All are single words, without a lock. */
 struct smc_synopt_sock {
 	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write that of a client */
 	bool			answer_hidden;	/* our hooks cannot see the SYN-ACK; hooks write it */
@@ -87,7 +87,7 @@ enum smc_syn_state {
 	SMC_SYN_UNDECIDED,	/* the client, in this namespace, is about to decide whether one follows */
 };
 
-/* What a child of a listener is, and what is reserved for it. */
+/* Whether a child of a listener is SMC, and what is reserved for it. */
 enum smc_syn_claim {
 	SMC_CLAIM_NONE,		/* it is TCP */
 	SMC_CLAIM_RESERVED,	/* a handshake is due, with a reserved place, which is the caller's now */

@@ -43,7 +43,7 @@ struct smc_lgr_key {
 	} ends;			/* of the first link; zero where nothing is said */
 };
 
-/* What a group knows of a connection in it. */
+/* Part of a connection: its place in a group. */
 struct smc_lgr_member {
 	struct smc_lgr *lgr;		/* a reference; never changes */
 	struct smc_net *sn;		/* of its namespace; never changes */
@@ -78,7 +78,7 @@ struct smc_lgr_member_ops {
 	u32 (*buf_bytes)(const struct smc_lgr_member *member);
 };
 
-/* What the peer of a group has sent about itself at first contact (docs/protocol.md, 3.5), for listings. */
+/* Facts that the peer of a group has sent about itself at first contact (docs/protocol.md, 3.5), for listings. */
 struct smc_lgr_peer {
 	u8 eid[SMC_EID_LEN];
 	u8 host[SMC_HOSTNAME_LEN];

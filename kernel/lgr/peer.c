@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the two hosts of a group tell each other about themselves (docs/protocol.md, 3.5). */
+/* Facts that the two hosts of a group send each other about themselves (docs/protocol.md, 3.5). */
 
 #include <linux/utsname.h>
 

@@ -46,7 +46,7 @@ struct smc_policy_table {
 };
 
 /*
- * Who has made a socket, and room for the path of its control group. Variables are __uninitialized: to zero the path would take longer than
+ * The maker of a socket, and room for the path of its control group. Variables are __uninitialized: to zero the path would take longer than
  * the rules.
  */
 struct smc_policy_maker {
@@ -55,7 +55,7 @@ struct smc_policy_maker {
 };
 
 /*
- * What the rules say about a listener's connections, as they were when it began to listen: the rules that match the listener, down to the
+ * The verdict of the rules about a listener's connections, as they were when it began to listen: the rules that match the listener, down to the
  * first one that does not ask for the peer's address. Readers are in an RCU section; nothing but the counters changes.
  */
 struct smc_policy_plan {
@@ -64,7 +64,7 @@ struct smc_policy_plan {
 	struct smc_policy_entry	*entries[];	/* with a reference each */
 };
 
-/* What a namespace owns. */
+/* The policy of a namespace. */
 struct smc_policy_net {
 	struct mutex			lock;	/* serialises changes */
 	struct smc_policy_table __rcu	*table;	/* NULL: no rules, and on */

@@ -18,7 +18,7 @@ enum smc_policy_verdict {
 	SMC_POLICY_AUTO,		/* what the service has learned: auto.h */
 };
 
-/* What a socket does with a connection; bits. */
+/* Roles of a socket; bits. */
 #define SMC_POLICY_CONNECTS 1
 #define SMC_POLICY_LISTENS 2
 
@@ -51,13 +51,13 @@ struct smc_policy_rule {
 	unsigned int n_nets;		/* 0: any address */
 };
 
-/* Who has made a socket. */
+/* The maker of a socket. */
 struct smc_policy_who {
 	u32 uid, gid;
 	const char *cgroup;		/* as in a rule; it may be cut off after SMC_POLICY_PATH bytes; NULL if there is none */
 };
 
-/* What the socket is used for. */
+/* The use of a socket. */
 struct smc_policy_use {
 	u8 role;			/* one of the bits */
 	u16 local, remote;		/* ports in host order, 0 if not known */

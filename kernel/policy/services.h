@@ -21,7 +21,7 @@ struct smc_service_key {
 	u16 server;		/* 1, or 0 of a client */
 };
 
-/* What a connection knows of its service. */
+/* Part of a connection: its service. */
 struct smc_service_ref {
 	struct smc_service_key key;
 	bool open;		/* it has begun, and has not ended */
@@ -30,7 +30,7 @@ struct smc_service_ref {
 	u64 since;		/* milliseconds */
 };
 
-/* What netlink shows of a service. */
+/* Netlink shows this of a service. */
 struct smc_service_view {
 	struct smc_service_key key;
 	bool tcp;
@@ -38,7 +38,7 @@ struct smc_service_view {
 	u32 left;		/* seconds */
 };
 
-/* What a namespace owns. */
+/* The services of a namespace. */
 struct smc_service_net {
 	spinlock_t lock;	/* all; taken in softirq, too */
 	u32 seed, last_id;

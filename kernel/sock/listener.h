@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What listen.c and accept_queue.c share. */
+/* Listeners, for listen.c and accept_queue.c. */
 #ifndef SMC_SOCK_LISTENER_H
 #define SMC_SOCK_LISTENER_H
 

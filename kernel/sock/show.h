@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What sock_diag shows of sockets. */
+/* Listing of sockets by sock_diag. */
 #ifndef SMC_SOCK_SHOW_H
 #define SMC_SOCK_SHOW_H
 

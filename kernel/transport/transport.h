@@ -171,7 +171,7 @@ enum smc_lgr_how {
 	SMC_LGR_FORM,		/* the peer has formed it just now */
 };
 
-/* What a transport may call. Registering and unregistering may sleep. */
+/* Functions that a transport may call. Registering and unregistering may sleep. */
 int smc_transport_register(const struct smc_transport_ops *ops);
 void smc_transport_unregister(const struct smc_transport_ops *ops);
 struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how, const void *hint, bool *first);

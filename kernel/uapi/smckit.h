@@ -3,7 +3,7 @@
 #ifndef SMCKIT_UAPI_H
 #define SMCKIT_UAPI_H
 
-/* What smckit's module can do and stock AF_SMC modules cannot. Numbers are never reused. */
+/* Abilities that smckit's module has and stock AF_SMC modules do not. Numbers are never reused. */
 #define SMCKIT_GENL_FAMILY_NAME "smckit"
 #define SMCKIT_GENL_FAMILY_VERSION 1
 

@@ -25,7 +25,7 @@ enum smc_clc_type {
 	SMC_CLC_DECLINE,
 };
 
-/* What a PROPOSAL offers, for each version. */
+/* Offers of a PROPOSAL, for each version. */
 enum smc_clc_path {
 	SMC_PATH_R,	/* zero means SMC-R, so a version without any path has to say so */
 	SMC_PATH_D,

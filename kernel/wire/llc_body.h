@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the LLC codec share. llc.c does the four bytes that all messages begin with and
+ * Functions that the files of the LLC codec share. llc.c does the four bytes that all messages begin with and
  * calls llc_link.c for messages about links, llc_rkey.c for those about keys of buffers:
  *
  * decode	reads the rest of a message, of which m->length bytes are there, into zeroed fields;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What members of a fabric say, taken apart: where tokens of DMBs lead, whose GID is whose, and who is silent. It also builds in user
+ * Values that members of a fabric write, taken apart: where tokens of DMBs lead, whose GID is whose, and who is silent. It also builds in user
  * space, where tests/wire tests it.
  */
 #ifndef SMC_TRANSPORT_ISM_FABRIC_PLACE_H

@@ -121,7 +121,7 @@ static bool go_on(struct smc_fabric_poll *poll, bool any)
 	u64 now = ktime_get_ns();
 
 	if (any) {
-		/* What would have come by a doorbell is worth a longer time. */
+		/* Signals that would have come by a doorbell are worth a longer time. */
 		if (now - poll->since < SPAN_MAX)
 			poll->span = clamp_t(u32, poll->span * 2, SPAN_MIN, SPAN_MAX);
 		poll->since = now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of this folder share: SMC-D (docs/protocol.md, 10). */
+/* Structures and functions that the files of this folder share: SMC-D (docs/protocol.md, 10). */
 #ifndef SMC_TRANSPORT_ISM_ISM_H
 #define SMC_TRANSPORT_ISM_ISM_H
 

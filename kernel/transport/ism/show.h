@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What netlink shows of ISM devices. */
+/* Listing of ISM devices by netlink. */
 #ifndef SMC_TRANSPORT_ISM_SHOW_H
 #define SMC_TRANSPORT_ISM_SHOW_H
 

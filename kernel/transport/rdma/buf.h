@@ -21,7 +21,7 @@ struct page;
 /* A smaller buffer takes as much memory, since buffers have whole pages: 2, which is 64 KiB, with pages of that size. */
 #define SMC_RDMA_CODE_PAGE (PAGE_SIZE > SMC_RDMA_SIZE_MIN ? ilog2(PAGE_SIZE / SMC_RDMA_SIZE_MIN) : 0)
 
-/* What the adapter of a link knows of a buffer. */
+/* A buffer as the adapter of a link knows it. */
 struct smc_buf_map {
 	struct list_head list;		/* link->maps; group->lock. The thread that takes it off the list unmaps the buffer */
 	struct ib_device *ib;

@@ -19,7 +19,7 @@
 #include "device.h"
 #include "limits.h"
 
-/* What a connection needs of a device. */
+/* Needs of a connection that a device has to meet. */
 struct path_request {
 	struct net *net;
 	struct net *owner;	/* of the device that is looked at */

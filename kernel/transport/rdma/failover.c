@@ -187,7 +187,7 @@ static u64 take_back(struct smc_rdma_conn *rc)
 }
 
 /*
- * What was sent by a link that is lost may still arrive, until the peer has stopped the link, too. The connection uses no place of
+ * Data that was sent by a link that is lost may still arrive, until the peer has stopped the link, too. The connection uses no place of
  * the peer's buffer again until then. @has: the position where what may be late begins.
  */
 static void limit_writes(struct smc_rdma_conn *rc, struct smc_link *from, u64 has)

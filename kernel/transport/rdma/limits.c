@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a device offers, and the test parameter that lowers it. */
+/* Limits of a device, and the test parameter that lowers it. */
 
 #include <linux/delay.h>
 #include <linux/moduleparam.h>

@@ -124,7 +124,7 @@ struct smc_link_write {
 /* Messages of LLC that wait for room in the send queue. */
 #define SMC_LINK_OUT 16
 
-/* What LLC knows of a link. Protected by the group's lock, except where noted. */
+/* State of LLC for a link. Protected by the group's lock, except where noted. */
 struct smc_link_llc {
 	struct smc_link_waiter waiter;
 	u8 out[SMC_LINK_OUT][SMC_LINK_MSG_LEN];	/* messages that wait for room, a ring */
