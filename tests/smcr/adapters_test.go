@@ -7,6 +7,7 @@ package smcr
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,17 +15,21 @@ import (
 )
 
 // limits are what adapters offer less of, or refuse, by the module's parameter rdma_test. Queues are as short as a link can
-// have them. 64 pages are enough for the largest buffers here.
+// have them. 64 pages are enough for the largest buffers here, and 4 for the smallest. refuse_reg is not among them: it refuses the
+// first registration of each link, so that no group gets its first link. TestRegistrations has it.
 var limits = []string{
 	"recv_sge=1",
 	"inline_data=0",
 	"inline_data=20",
 	"qp_wr=5",
 	"qp_wr=20,cqe=24",
+	"cqe=24",
 	"reg_pages=64",
+	"reg_pages=4",
 	"vectors=1",
 	"refuse_cq=2",
 	"refuse_qp=5",
+	"refuse_mr=1",
 	"delay_mr=20",
 	"delay_reg=20",
 	"first_gid=40",
@@ -68,9 +73,24 @@ func adapters(t *testing.T, kernel string) {
 			lt := startWith(t, lab.Options{KernelArgs: "smc.rdma_test=" + l}, ours, ours)
 			awaitAdapter(t, lt, "a")
 			awaitAdapter(t, lt, "b")
-			suite(t, lt, [2]side{ours, ours})
+			suite(t, lt, [2]side{ours, ours}, l)
 		})
 	}
+}
+
+// rmbSizes returns the sizes of RMBs that adapters with one of limits can have, for connections that ask for these sizes. The
+// first connection is also the first of its group.
+func rmbSizes(limits string, asked []int) []int {
+	sizes := slices.Clone(asked)
+	switch limits {
+	case "reg_pages=4":
+		for i := range sizes {
+			sizes[i] = min(sizes[i], 4*4096)
+		}
+	case "refuse_mr=1":
+		sizes[0] /= 2 // when the adapter refuses a memory region, the module asks for one of half the size
+	}
+	return sizes
 }
 
 // logFailures makes our modules trace why they give up links and connections, and returns a function that logs it if the

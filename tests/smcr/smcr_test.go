@@ -56,13 +56,14 @@ func TestSMCR(t *testing.T) {
 	lab.Need(t)
 	for _, p := range pairs() {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
-			suite(t, start(t, p[0], p[1]), p)
+			suite(t, start(t, p[0], p[1]), p, "")
 		})
 	}
 }
 
-// suite is all that is tested between two hosts. In the end our modules are unloaded.
-func suite(t *testing.T, lt *lab.Test, p [2]side) {
+// suite is all that is tested between two hosts, whose adapters may have limits, as in rdma_test. In the end our modules are
+// unloaded.
+func suite(t *testing.T, lt *lab.Test, p [2]side, limits string) {
 	modules := [2]lab.Module{p[0].module, p[1].module}
 	onlyOurs := modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}
 	many := 60
@@ -90,7 +91,7 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 	t.Run("deleted groups", func(t *testing.T) { deletes(t, lt, modules) })
 	// These depend on the peer least, and most of them have counterparts in tests/onehost and tests/badpeer.
 	if lab.Full() {
-		t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules) })
+		t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules, limits) })
 		t.Run("program killed again and again", func(t *testing.T) { killedOften(t, lt, modules, 3) })
 		t.Run("memory", func(t *testing.T) { memoryCeiling(t, lt, modules) })
 		t.Run("scatteredBuffers", func(t *testing.T) { scatteredBuffers(t, lt, modules) })
