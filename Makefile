@@ -117,6 +117,10 @@ test-stock: deps build ## compare the distribution's module with docs/findings-s
 check-kernel: deps ## check the modules' sources with sparse
 	go run ./cmd/smclab modules --check $(addprefix --kernel ,$(SERIES))
 
+.PHONY: check-kernel-s390x check-kernel-arm64 check-kernel-arm64-16k
+check-kernel-s390x check-kernel-arm64 check-kernel-arm64-16k: check-kernel-%: deps ## the same for other architectures, where byte order and page size differ
+	go run ./cmd/smclab modules --check --arch $* $(addprefix --kernel ,$(or $(SERIES),$(CROSS)))
+
 .PHONY: test-full
 test-full: export SMCKIT_FULL := 1
 test-full: test lint check-kernel ## run all tests on all kernels, the linters, the race detector and the fuzzers
