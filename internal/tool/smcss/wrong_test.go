@@ -20,7 +20,11 @@ func TestWrongHosts(t *testing.T) {
 	wrongtest.Run(t, "testdata/wrong.txt", 12, func(t *testing.T, _ string, host wrongtest.Host) wrongtest.Command {
 		var src source = &fakeSource{sockets: testSockets()}
 		if errno := refusals[host]; errno != 0 {
-			src = netlinksmc.NewDiagFromConn(nltest.Dial(func(req []netlink.Message) ([]netlink.Message, error) { return nltest.Error(errno, req) }))
+			src = netlinksmc.NewDiagFromConn(nltest.Dial(func(req []netlink.Message) ([]netlink.Message, error) {
+				// In an answer, a flag of dumps means that attributes follow, behind the length in what is the request's body here.
+				req[0].Header.Flags = 0
+				return nltest.Error(errno, req)
+			}))
 		}
 		h := newHarness(t, src)
 		tool := Tool
