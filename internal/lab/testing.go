@@ -305,23 +305,23 @@ func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 // LongGoTest does what GoTest does, but the test binary ends itself only after a time.
 func (lt *Test) LongGoTest(t *testing.T, host, pkg, pattern string, limit time.Duration) {
 	t.Helper()
-	lt.goTest(t, host, pkg, "/run", pattern, limit)
+	lt.goTest(t, host, pkg, "/run", limit, "-test.run", pattern)
 }
 
 // UnitTests does what GoTest does for all tests of a package and the seeds of its fuzzers. They run in the directory of the package,
 // for their test data: the guest must see this machine's files. Examples do not run: those with test data cannot be skipped where its
-// byte order is wrong.
+// byte order is wrong. Tests that are too long for an emulated processor skip themselves (testing.Short).
 func (lt *Test) UnitTests(t *testing.T, host, pkg string) {
 	t.Helper()
 	root, err := repository()
 	if err != nil {
 		t.Fatal(err)
 	}
-	lt.goTest(t, host, "github.com/smckit/smckit/"+pkg, filepath.Join(root, pkg), "^(Test|Fuzz)", 2*time.Minute)
+	lt.goTest(t, host, "github.com/smckit/smckit/"+pkg, filepath.Join(root, pkg), 2*time.Minute, "-test.run", "^(Test|Fuzz)", "-test.short")
 }
 
-// goTest runs the tests of a package that match pattern in a directory of a host.
-func (lt *Test) goTest(t *testing.T, host, pkg, dir, pattern string, limit time.Duration) {
+// goTest runs the tests of a package that args choose in a directory of a host.
+func (lt *Test) goTest(t *testing.T, host, pkg, dir string, limit time.Duration, args ...string) {
 	t.Helper()
 	binary := lt.installGoTest(t, host, pkg)
 	limit = Scale(limit)
@@ -329,7 +329,7 @@ func (lt *Test) goTest(t *testing.T, host, pkg, dir, pattern string, limit time.
 	defer cancel()
 	stuck := time.AfterFunc(limit+Scale(15*time.Second), lt.logWaiters)
 	defer stuck.Stop()
-	r := lt.runGoTest(ctx, t, host, dir, binary, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(limit))
+	r := lt.runGoTest(ctx, t, host, dir, binary, append(args, "-test.v", "-test.timeout", fmt.Sprint(limit))...)
 	reportGoTest(t, r)
 }
 

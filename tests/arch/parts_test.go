@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/tool/smcchk"
 	"github.com/smckit/smckit/internal/tool/smcrd"
 )
 
@@ -87,26 +88,14 @@ func smcd(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// smcr connects the hosts to each other by SMC-R, both ways. An emulated host on a busy machine may be too late for a handshake, and that
-// connection falls back. If a byte order is wrong, none is SMC-R.
-func smcr(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+// smcr connects the hosts to each other by SMC-R, both ways.
+func smcr(t *testing.T, lt *lab.Test, p pair) {
 	for i, hosts := range [][2]string{{"a", "b"}, {"b", "a"}} {
 		from, to := hosts[0], hosts[1]
 		t.Run(from+" to "+to, func(t *testing.T) {
-			address := fmt.Sprintf("%s:%d", lab.Addr4(0, 1-i), 5002+i)
-			server := lt.Serve(to, "", "echo", address)
-			defer lab.Kill(t, server)
-			before, served := lt.CountersR(from), lt.CountersR(to)
-			talk(lt, from, address)
-			now, serving := lt.CountersR(from), lt.CountersR(to)
-			conns := now.Connections.ClientV2 - before.Connections.ClientV2
-			serves := serving.Connections.ServerV2 - served.Connections.ServerV2
-			if conns == 0 || serves == 0 {
-				t.Errorf("%s is client of %d connections by SMC-R, and %s server of %d: before %+v and %+v, then %+v and %+v",
-					from, conns, to, serves, before, served, now, serving)
-			}
+			onlySMCR(t, lt, from, to, fmt.Sprintf("%s:%d", lab.Addr4(0, 1-i), 5002+i), clientV2)
 			want := "2.1"
-			if modules[0] != modules[1] {
+			if p[0].module != p[1].module {
 				want = "2" // either release of version 2
 			}
 			if got := version(t, lt, from); !strings.HasPrefix(got, want) {
@@ -114,6 +103,68 @@ func smcr(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 			}
 		})
 	}
+}
+
+// version1 does that with version 1, which hosts without a common EID use.
+func version1(t *testing.T, lt *lab.Test) {
+	for _, host := range []string{"a", "b"} {
+		lt.Must(host, "smcr ueid del "+lab.UEID+" && sysctl -qw net.smc.smcr_v1_rocev2=1")
+		defer lt.Must(host, "smcr ueid add "+lab.UEID+" && sysctl -qw net.smc.smcr_v1_rocev2=0")
+	}
+	for i, hosts := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		from, to := hosts[0], hosts[1]
+		t.Run(from+" to "+to, func(t *testing.T) {
+			onlySMCR(t, lt, from, to, fmt.Sprintf("%s:%d", lab.Addr4(0, 1-i), 5012+i), clientV1)
+		})
+	}
+}
+
+// The connections of SMC-R that hosts have made as client and as server, by version.
+func clientV1(client, server lab.Counters) (made, served int) {
+	return client.Connections.ClientV1, server.Connections.ServerV1
+}
+
+func clientV2(client, server lab.Counters) (made, served int) {
+	return client.Connections.ClientV2, server.Connections.ServerV2
+}
+
+// onlySMCR checks that all connections from one host to an address of the other are SMC-R of one version. An emulated host takes longest
+// for the first contact, so one connection makes it before the others, and stays.
+func onlySMCR(t *testing.T, lt *lab.Test, from, to, address string, count func(client, server lab.Counters) (made, served int)) {
+	server := lt.Serve(to, "", "echo", address)
+	defer lab.Kill(t, server)
+	madeBefore, servedBefore := count(lt.CountersR(from), lt.CountersR(to))
+	fell := [2]int{lt.CountersR(from).FellBack(), lt.CountersR(to).FellBack()}
+	first := keep(t, lt, from, address)
+	talk(lt, from, address)
+	lab.Stop(t, first)
+	now, serving := lt.CountersR(from), lt.CountersR(to)
+	made, served := count(now, serving)
+	made, served = made-madeBefore, served-servedBefore
+	// One stays, three compare data, and the life of a connection has more than one.
+	if made < 5 || served != made || now.FellBack() != fell[0] || serving.FellBack() != fell[1] {
+		t.Errorf("%s is client of %d connections by SMC-R of this version, and %s server of %d; before, %v fell back, then %+v and %+v",
+			from, made, to, served, fell, now, serving)
+	}
+}
+
+// keep has a host keep a connection to an echo, and returns once that is SMC-R.
+func keep(t *testing.T, lt *lab.Test, host, address string) *lab.Process {
+	t.Helper()
+	p, err := lt.Host(host).Start(lab.Cmd{Argv: []string{"smcflow", "keep", address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
+	defer cancel()
+	if err := lt.Host(host).WaitFor(ctx, "smcss -a | grep -q 'ACTIVE.*"+address+"'"); err != nil {
+		t.Fatal(err)
+	}
+	if out := lt.Must(host, "smcss -a | grep "+address); !strings.Contains(out, "SMCR") {
+		lab.Kill(t, p)
+		t.Fatalf("the first connection is no SMC-R:\n%s", out)
+	}
+	return p
 }
 
 // version returns the version of the first link group of a host.
@@ -133,10 +184,7 @@ func commands(t *testing.T, lt *lab.Test, a side) {
 	const port = "50434"
 	server := lt.Serve("a", "", "echo", "10.0.0.1:"+port)
 	defer lab.Kill(t, server)
-	hold, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "keep", "10.0.0.1:" + port}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hold := keep(t, lt, "b", "10.0.0.1:"+port)
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
 	defer cancel()
 	if err := lt.Host("a").WaitFor(ctx, "smcss -a | grep -q ACTIVE.*10.0.0.1:"+port); err != nil {
@@ -166,5 +214,28 @@ func commands(t *testing.T, lt *lab.Test, a side) {
 			}
 		}
 	}
+	check(t, lt)
 	lab.Stop(t, hold)
+}
+
+// check has smc_chk on host a tell whether it can use SMC with host b, and try it.
+func check(t *testing.T, lt *lab.Test) {
+	server, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smc_chk", "--server"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.Kill(t, server)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
+	defer cancel()
+	if err := lt.Host("b").WaitFor(ctx, "smcss -l | grep -q :37373"); err != nil {
+		t.Fatal(err)
+	}
+	peer := lab.Addr4(0, 1)
+	for _, c := range []struct{ args, transport string }{{"", ""}, {" -s -C " + peer, ""}, {" -C " + peer, "smcr"}} {
+		var d smcchk.Document
+		lt.Document("a", "smc_chk --json"+c.args, &d)
+		if !d.Able || c.transport != "" && (d.Live == nil || d.Live.Transport != c.transport) {
+			t.Errorf("smc_chk%s: %+v", c.args, d)
+		}
+	}
 }

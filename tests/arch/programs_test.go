@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
@@ -20,10 +21,13 @@ func rules(t *testing.T, lt *lab.Test) {
 	lt.GoTest(t, "a", "github.com/smckit/smckit/tests/onehost/inside", "^TestRules(Convert|Hook|Off)$")
 }
 
-// units runs the unit tests of the packages that decode what kernels send, on host a.
+// units runs the unit tests of the packages that decode what kernels send, and of the commands that show it, on host a.
 func units(t *testing.T, lt *lab.Test) {
-	for _, name := range []string{"internal/nlconn", "ism", "netlinksmc", "pnet", "policy", "smcerr", "smcstats"} {
-		t.Run(name, func(t *testing.T) { lt.UnitTests(t, "a", "pkg/"+name) })
+	for _, name := range []string{
+		"pkg/internal/nlconn", "pkg/ism", "pkg/netlinksmc", "pkg/pnet", "pkg/policy", "pkg/smcerr", "pkg/smcstats",
+		"internal/check", "internal/smctrace", "internal/tool/smcchk", "internal/tool/smcrd", "internal/tool/smcss",
+	} {
+		t.Run(strings.TrimPrefix(name, "pkg/"), func(t *testing.T) { lt.UnitTests(t, "a", name) })
 	}
 }
 

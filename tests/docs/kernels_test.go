@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/tests/arch"
 )
 
 var updateKernels = flag.Bool("update-kernels", false, "write the tables of kernels and tests into docs/kernels.md, and the lists of kernels into the READMEs")
@@ -315,6 +316,16 @@ func shipped() string {
 	return b.String()
 }
 
+// architectures is the matrix of what has run on other architectures than amd64.
+func architectures(t *testing.T) string {
+	t.Helper()
+	table, err := arch.Matrix()
+	if err != nil {
+		t.Fatalf("tests/arch: %v", err)
+	}
+	return table
+}
+
 // replacePart replaces the part of a document that a comment at its beginning names.
 func replacePart(t *testing.T, doc, name, text string) string {
 	t.Helper()
@@ -328,7 +339,7 @@ func replacePart(t *testing.T, doc, name, text string) string {
 	return head + begin + text + end + tail
 }
 
-// TestKernels checks that docs/kernels.md says which kernels there are and which tests run on which, and that README and
+// TestKernels checks that docs/kernels.md says which kernels there are, which tests run on which, and what has run on which architecture, and that README and
 // kernel/README.md list the same kernels. With -update-kernels it writes that.
 func TestKernels(t *testing.T) {
 	list := regexp.MustCompile(regexp.QuoteMeta(allSeries[0]) + `(, [\d.]+)* and \d+\.\d+\b`)
@@ -339,6 +350,7 @@ func TestKernels(t *testing.T) {
 		var should string
 		if name == "docs/kernels.md" {
 			should = replacePart(t, replacePart(t, have, "kernels", shipped()), "suites", suites(t))
+			should = replacePart(t, should, "architectures", architectures(t))
 		} else {
 			if !list.MatchString(have) {
 				t.Errorf("%s lists no kernels", name)

@@ -44,6 +44,9 @@ func holdSockets(t *testing.T, n int) {
 
 // TestIntegrationMany lists 10,000 sockets of a real kernel with the installed command, and checks its peak memory usage.
 func TestIntegrationMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes on an emulated processor")
+	}
 	const sockets, limitKiB = 10_000, 64 << 10
 	holdSockets(t, sockets)
 	for _, args := range [][]string{{"-a"}, {"-ap"}, {"-a", "--json", "-p", "-d"}, {"-s"}} {

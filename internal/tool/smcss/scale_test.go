@@ -45,6 +45,9 @@ func (m *manySource) Close() error { return nil }
 
 // TestMemory lists very many sockets, and checks that the heap does not grow with their number.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes on an emulated processor")
+	}
 	const sockets = 200_000
 	for args, limit := range map[string]uint64{
 		"-a":           2 << 20,
