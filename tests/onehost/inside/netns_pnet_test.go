@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tableLimit is the helper of TestNamespacesTable: it runs as root of a user namespace of its own.
+// tableLimit is the helper of TestNamespacesTable: it runs as root of a user namespace, on a thread in a network namespace of that one.
 func tableLimit() error {
 	for i := range 300 {
-		err := os.WriteFile("/proc/net/smc/pnet_conf", fmt.Appendf(nil, "add NET%d eth eth%d", i, i), 0)
+		err := os.WriteFile("/proc/thread-self/net/smc/pnet_conf", fmt.Appendf(nil, "add NET%d eth eth%d", i, i), 0)
 		switch {
 		case errors.Is(err, unix.ENOSPC) && i == 256:
 			return nil
@@ -36,7 +36,9 @@ const limitChild = "SMCKIT_TABLE_LIMIT"
 // host waits while a thread walks that table.
 func TestNamespacesTable(t *testing.T) {
 	if os.Getenv(limitChild) != "" {
-		if err := tableLimit(); err != nil {
+		// The files of a namespace that is made together with its user namespace belong to root of the host, because no user is
+		// mapped yet.
+		if err := guest.InNewNamespace(tableLimit); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -47,9 +49,9 @@ func TestNamespacesTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := os.StartProcess(self, []string{self, "-test.run=^TestNamespacesTable$"}, &os.ProcAttr{
-		Env: append(os.Environ(), limitChild+"="+strconv.Itoa(os.Getpid())), Files: []*os.File{nil, nil, os.Stderr},
+		Env: append(os.Environ(), limitChild+"="+strconv.Itoa(os.Getpid())), Files: []*os.File{nil, os.Stderr, os.Stderr},
 		Sys: &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+			Cloneflags:  syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: guest.Nobody, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: guest.Nobody, Size: 1}},
 			// The child has no ID of the namespace until it takes these.
