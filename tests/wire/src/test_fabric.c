@@ -32,7 +32,7 @@ static void put_header(u8 h[SMC_FABRIC_HEADER_LEN])
 
 static void test_header(void)
 {
-	struct smc_fabric_header f;
+	struct smc_fabric_header f = {};
 	u8 h[SMC_FABRIC_HEADER_LEN];
 	u8 *mem;
 
@@ -108,7 +108,7 @@ static void test_header_limits(void)
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct smc_fabric_header f;
+		struct smc_fabric_header f = {};
 		u8 h[SMC_FABRIC_HEADER_LEN], *mem;
 
 		check_case = cases[i].name;
@@ -124,7 +124,7 @@ static void test_header_limits(void)
 static void test_header_most(void)
 {
 	const u64 area = 4263936 + 65536ULL * SMC_FABRIC_BLOCK_LEN, size = 1ULL << 40;
-	struct smc_fabric_header f;
+	struct smc_fabric_header f = {};
 	u8 h[SMC_FABRIC_HEADER_LEN], *mem;
 
 	put_header(h);
