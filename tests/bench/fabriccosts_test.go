@@ -75,9 +75,7 @@ func costRows(connections int, found map[string]costs) (rows []string) {
 func countCosts(b *testing.B, lt *lab.Test, w netWorkload, family string) costs {
 	b.Helper()
 	run := func(probes int) costs {
-		for _, h := range lt.Hosts {
-			lt.Must(h.Name, fmt.Sprintf("echo %d >/sys/kernel/tracing/events/kprobes/enable", probes))
-		}
+		probe(lt, probes)
 		before := guestCosts(b, lt)
 		var total float64
 		if family == "unix" {
@@ -100,20 +98,16 @@ func countCosts(b *testing.B, lt *lab.Test, w netWorkload, family string) costs 
 func guestCosts(b *testing.B, lt *lab.Test) (sum costs) {
 	b.Helper()
 	for _, h := range lt.Hosts {
-		var user, nice, system, idle, iowait, irq, softirq, kicks float64
-		out := lt.Must(h.Name, `head -n 1 /proc/stat; awk '{ print $2 }' /sys/kernel/tracing/kprobe_profile`)
+		var user, nice, system, idle, iowait, irq, softirq float64
+		out := lt.Must(h.Name, "head -n 1 /proc/stat")
 		if _, err := fmt.Sscanf(out, "cpu %g %g %g %g %g %g %g", &user, &nice, &system, &idle, &iowait, &irq, &softirq); err != nil {
-			b.Fatalf("%v: %q", err, out)
-		}
-		if _, err := fmt.Sscan(out[strings.Index(out, "\n"):], &kicks); err != nil {
 			b.Fatalf("%v: %q", err, out)
 		}
 		sum.user += (user + nice) * instructionsPerTick
 		sum.kernel += (system + irq) * instructionsPerTick
 		sum.softirq += softirq * instructionsPerTick
-		sum.exits += kicks
 	}
-	sum.exits += doorbells(b, lt)
+	sum.exits = probeHits(b, lt) + doorbells(b, lt)
 	return sum
 }
 

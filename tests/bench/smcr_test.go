@@ -161,36 +161,41 @@ func runBetween(b *testing.B, lt *lab.Test, w netWorkload, family string, counte
 func (f *field) count(b *testing.B, w netWorkload, who string) counts {
 	b.Helper()
 	lt, _ := f.hosts(who)
-	completed := func() (n float64) {
-		for _, h := range lt.Hosts {
-			var name string
-			var hits float64
-			if _, err := fmt.Sscan(lt.Must(h.Name, "cat /sys/kernel/tracing/kprobe_profile"), &name, &hits); err != nil {
-				b.Fatal(err)
-			}
-			n += hits
-		}
-		return n
-	}
-	probe := func(on int) {
-		for _, h := range lt.Hosts {
-			lt.Must(h.Name, fmt.Sprintf("echo %d >/sys/kernel/tracing/events/kprobes/completed/enable", on))
-		}
-	}
 	var seen traffic
-	probe(1)
-	before := completed()
+	probe(lt, 1)
+	before := probeHits(b, lt)
 	lt.Wires[0].Drop(func(_ int, frame []byte) bool { seen.add(frame); return false })
 	o := f.run(b, w, who)
 	lt.Wires[0].Drop(nil)
-	done := completed() - before
-	probe(0)
+	done := probeHits(b, lt) - before
+	probe(lt, 0)
 	total := o["total"]
 	return counts{
 		packets: float64(seen.packets) / total, acks: float64(seen.acks) / total,
 		writes: float64(seen.writes) / total, sends: float64(seen.sends) / total,
 		completions: done / total,
 	}
+}
+
+// probe switches the kprobe of each host on or off.
+func probe(lt *lab.Test, on int) {
+	for _, h := range lt.Hosts {
+		lt.Must(h.Name, fmt.Sprintf("echo %d >/sys/kernel/tracing/events/kprobes/enable", on))
+	}
+}
+
+// probeHits returns how often the kprobes of all hosts were hit.
+func probeHits(b *testing.B, lt *lab.Test) (sum float64) {
+	b.Helper()
+	for _, h := range lt.Hosts {
+		var name string
+		var hits float64
+		if _, err := fmt.Sscan(lt.Must(h.Name, "cat /sys/kernel/tracing/kprobe_profile"), &name, &hits); err != nil {
+			b.Fatal(err)
+		}
+		sum += hits
+	}
+	return sum
 }
 
 // install copies the load generator to a guest.

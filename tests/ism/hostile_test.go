@@ -41,10 +41,7 @@ func hostileTime(t *testing.T) time.Duration {
 // TestHostileMember has a member, c, write garbage to the fabric. The connections of a and b stay right as long as it does not touch their
 // parts; in the end it touches all but those of d and e, and the kernels survive. Data between d and e is right all the time.
 func TestHostileMember(t *testing.T) {
-	lab.Need(t)
-	for _, kernel := range lab.FewSeries() {
-		t.Run(kernel, func(t *testing.T) { hostileMember(t, kernel) })
-	}
+	onKernels(t, hostileMember)
 }
 
 func hostileMember(t *testing.T, kernel string) {

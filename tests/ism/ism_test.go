@@ -31,6 +31,15 @@ func pairs() (all [][2]string) {
 	return all
 }
 
+// onKernels runs a test whose hosts all have the same kernel.
+func onKernels(t *testing.T, run func(t *testing.T, kernel string)) {
+	t.Helper()
+	lab.Need(t)
+	for _, kernel := range lab.FewSeries() {
+		t.Run(kernel, func(t *testing.T) { run(t, kernel) })
+	}
+}
+
 // boot boots hosts that share a fabric, and have no other device for SMC.
 func boot(t *testing.T, o lab.Options) *lab.Test {
 	t.Helper()
@@ -367,10 +376,7 @@ func TestStalledMember(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("waits more than a minute: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	lab.Need(t)
-	for _, kernel := range lab.FewSeries() {
-		t.Run(kernel, func(t *testing.T) { stalledMember(t, kernel) })
-	}
+	onKernels(t, stalledMember)
 }
 
 func stalledMember(t *testing.T, kernel string) {

@@ -6,6 +6,7 @@ package ism
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,10 +15,7 @@ import (
 
 // TestCrashedHost kills the emulator of a host: the connections of its peer end at once. When it has booted again, they use SMC-D.
 func TestCrashedHost(t *testing.T) {
-	lab.Need(t)
-	for _, kernel := range lab.FewSeries() {
-		t.Run(kernel, func(t *testing.T) { crashedHost(t, kernel) })
-	}
+	onKernels(t, crashedHost)
 }
 
 func crashedHost(t *testing.T, kernel string) {
@@ -38,21 +36,13 @@ func crashedHost(t *testing.T, kernel string) {
 func restart(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
 	lt.Restart(host)
-	modules := make([]lab.Module, len(lt.Hosts))
-	for i, h := range lt.Hosts {
-		modules[i] = lab.ModuleNone
-		if h.Name == host {
-			modules[i] = lab.ModuleOurs
-		}
-	}
+	i := slices.Index(lt.Hosts, lt.Host(host))
+	modules := slices.Repeat([]lab.Module{lab.ModuleNone}, len(lt.Hosts))
+	modules[i] = lab.ModuleOurs
 	if err := lt.LoadSMC(t.Context(), modules...); err != nil {
 		t.Fatal(err)
 	}
-	for i, h := range lt.Hosts {
-		if h.Name == host {
-			setUp(lt, i)
-		}
-	}
+	setUp(lt, i)
 }
 
 // onlySMCDFrom makes connections from a to b, which are of SMC-D.
@@ -66,10 +56,7 @@ func onlySMCDFrom(t *testing.T, lt *lab.Test, address string, n int) {
 // TestServerGone ends the server of the fabric, and starts one with another memory, as systemd does not. Members go on among themselves. Full
 // runs also replace the members: first one, with which the other can use TCP only, then both.
 func TestServerGone(t *testing.T) {
-	lab.Need(t)
-	for _, kernel := range lab.FewSeries() {
-		t.Run(kernel, func(t *testing.T) { serverGone(t, kernel) })
-	}
+	onKernels(t, serverGone)
 }
 
 func serverGone(t *testing.T, kernel string) {

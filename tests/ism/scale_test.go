@@ -18,10 +18,7 @@ func TestScale(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("boots eight guests: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	lab.Need(t)
-	for _, kernel := range lab.FewSeries() {
-		t.Run(kernel, func(t *testing.T) { scale(t, kernel) })
-	}
+	onKernels(t, scale)
 }
 
 func scale(t *testing.T, kernel string) {
