@@ -189,7 +189,7 @@ struct smc_link {
 	bool stopped;			/* after smc_link_stop(); group->lock */
 	bool delete_sent;		/* DELETE LINK for it, or the response, was sent after that; group->lock */
 	bool delete_asked;		/* a client's: the server has deleted it, and gets the response then; group->lock */
-	bool peer_stopped;		/* so has the peer: nothing arrives by it any more; single word, no lock */
+	bool peer_stopped;		/* so has the peer; a stock one does so at about that time; set with group->lock */
 	bool limiting;			/* connections that it had are limited by smc_cdc_limit(); single word, no lock */
 	bool quiet;			/* nothing that was sent by it can arrive any more; single word, no lock */
 	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */

@@ -381,14 +381,20 @@ void smc_lgr_rdma_late_work(struct work_struct *work)
 	smc_lgr_put(lgr);
 }
 
-/* smc_lgr_rdma_hurry_late() - the peer has stopped a link, or the group has ended: no need to wait for a late packet. Any context. */
+/*
+ * smc_lgr_rdma_hurry_late() - the peer has stopped a link: no need to wait for a late packet. The work is queued and cancelled with
+ * the lock only, because while one thread cancels it, another cannot queue it. Any context.
+ */
 void smc_lgr_rdma_hurry_late(struct smc_link *link)
 {
+	lockdep_assert_held(&link->group->lock);
+	if (READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED)
+		return;
 	if (cancel_delayed_work(&link->late))
 		queue_delayed_work(smc_lgr_wq, &link->late, 0);
 }
 
-/* smc_lgr_rdma_end_late() - the group has ended, and keeps its links. May sleep. */
+/* smc_lgr_rdma_end_late() - the group has ended, so that no thread queues the work any more, and keeps its links. May sleep. */
 void smc_lgr_rdma_end_late(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link;
@@ -411,20 +417,27 @@ void smc_lgr_rdma_end_late(struct smc_lgr_rdma *group)
  */
 static void leave_slot(struct smc_link *link)
 {
-	/* Its device waits for that. */
-	if (READ_ONCE(link->path.dev->gone))
-		smc_link_finish(link);
-	if (is_quiet(link)) {
+	struct smc_lgr_rdma *group = link->group;
+	bool gone = READ_ONCE(link->path.dev->gone);
+	bool waits;
+
+	might_sleep();
+	/* The last messages of connections that have ended do not wait. */
+	smc_link_call_lost(link);
+	spin_lock_bh(&group->lock);
+	waits = !is_quiet(link);
+	/* A work of its own, because many links may wait at the same time. */
+	if (waits) {
+		smc_lgr_get(group->lgr);
+		queue_delayed_work(smc_lgr_wq, &smc_link_get(link)->late, LATE_TIMEOUT);
+	}
+	spin_unlock_bh(&group->lock);
+	if (!waits) {
 		smc_rdma_failover_unlimit(link);
 		free_slot(link);
-		return;
+	} else if (gone) {
+		smc_link_finish(link); /* the device waits for that */
 	}
-	/* A work of its own, because many links may wait at the same time. */
-	smc_lgr_get(link->group->lgr);
-	queue_delayed_work(smc_lgr_wq, &smc_link_get(link)->late, LATE_TIMEOUT);
-	/* If that has changed just before, it was too early for smc_lgr_rdma_hurry_late(). */
-	if (is_quiet(link))
-		smc_lgr_rdma_hurry_late(link);
 }
 
 /*
