@@ -7,6 +7,7 @@ package smcr
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
@@ -65,8 +66,14 @@ func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module, limits stri
 // bufferSizes are the buffer sizes of a host's connections, in bytes and ascending.
 func bufferSizes(t *testing.T, lt *lab.Test, host string) (snd, rcv []int) {
 	t.Helper()
+	return bufferSizesIn(t, lt, host, "")
+}
+
+// bufferSizesIn does the same for a network namespace, or for the host's own if the name is empty.
+func bufferSizesIn(t *testing.T, lt *lab.Test, host, namespace string) (snd, rcv []int) {
+	t.Helper()
 	var answer smcss.Document
-	lt.Document(host, "smcss -d --state active --json", &answer)
+	lt.Document(host, strings.Join(lab.InNamespace(namespace, "smcss", "-d", "--state", "active", "--json"), " "), &answer)
 	for _, s := range answer.Sockets {
 		if s.Conn != nil {
 			snd, rcv = append(snd, int(s.Conn.SndbufBytes)), append(rcv, int(s.Conn.RcvbufBytes))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,7 @@ func namespacesShareGroups(t *testing.T, kernel string) {
 			setContainers(t, lt, kind, "a", "b")
 			t.Run("clients", func(t *testing.T) { namespacesOfClients(t, lt) })
 			t.Run("servers", func(t *testing.T) { namespacesOfServers(t, lt) })
+			t.Run("limits", func(t *testing.T) { limitsOfNamespaces(t, lt) })
 		})
 	}
 	for _, host := range []string{"a", "b"} {
@@ -151,6 +153,38 @@ func namespacesOfClients(t *testing.T, lt *lab.Test) {
 	remove(t, lt, "a", "m", addressIn(0, 10))
 	lt.Must("a", "smcflow check --conns 2 --rounds 3 --size 50000 "+address)
 	lab.Stop(t, kept[""], kept["n"])
+}
+
+// limitsOfNamespaces has the limits of a namespace apply to its own connections, although those of the host use the same group: the number
+// of large buffers is counted for each, and only the one that may use no memory falls back.
+func limitsOfNamespaces(t *testing.T, lt *lab.Test) {
+	const usual, large = 65536, 4 * 65536
+	address := addressIn(1, 0) + ":5064"
+	defer lab.Kill(t, lt.Serve("b", "", "echo", address))
+	setOn(t, lt, "a", "smcr_large_conns_per_lgr=1")
+	lt.Must("a", "ip netns exec n sysctl -qw net.smc.smcr_large_conns_per_lgr=1")
+	ofHost, ofN := keepIn(t, lt, "", address, 2), keepIn(t, lt, "n", address, 3)
+	defer lab.Stop(t, ofHost, ofN)
+	for namespace, want := range map[string][]int{"": {usual, large}, "n": {usual, usual, large}} {
+		if snd, _ := bufferSizesIn(t, lt, "a", namespace); !slices.Equal(snd, want) {
+			t.Errorf("namespace %q: connections send from rings of %d, want %d", namespace, snd, want)
+		}
+	}
+	groupsIn(t, lt, "a", "", 5)
+	groupsIn(t, lt, "a", "n", 3)
+
+	before := [2]lab.Counters{lt.CountersRIn("a", ""), lt.CountersRIn("a", "n")}
+	lt.Must("a", "ip netns exec n sysctl -qw net.smc.max_memory_kbytes=1")
+	lt.Must("a", "ip netns exec n smcflow check --size 50000 "+address)
+	lt.Must("a", "smcflow check --size 50000 "+address)
+	lt.Must("a", "ip netns exec n sysctl -qw net.smc.max_memory_kbytes=0")
+	after := [2]lab.Counters{lt.CountersRIn("a", ""), lt.CountersRIn("a", "n")}
+	if n := after[1].Fallback.Client.Of("MEM_LIMIT") - before[1].Fallback.Client.Of("MEM_LIMIT"); n != 1 {
+		t.Errorf("%d connections of the namespace without memory fell back because of its limit, want 1", n)
+	}
+	if fell := after[0].FellBack() - before[0].FellBack(); fell != 0 {
+		t.Errorf("%d connections of the host fell back", fell)
+	}
 }
 
 // remove deletes a namespace, and waits until the kernel has removed its address, which was rxe0's, too.
