@@ -26,13 +26,14 @@ type life struct {
 	immediate bool    // whether peers with our module use immediate data and large buffers
 	smcd      bool    // whether ours offer SMC-D, too
 	idle      bool    // whether the group ends by itself, which takes ten minutes; else by the unloading of a module
+	version1  bool    // whether the hosts have no EID in common, and may use version 1 with RoCEv2; both have our module
 
 	capture  *dissect.Capture
 	messages []dissect.Message
 }
 
 // TestDissector has Wireshark decode all SMC-R messages between two hosts, and compares our first contacts with the stock
-// module's.
+// module's, and those of version 1 with a recording.
 func TestDissector(t *testing.T) {
 	lab.Need(t)
 	dissect.Need(t)
@@ -51,6 +52,9 @@ func TestDissector(t *testing.T) {
 			t.Run("as stock", func(t *testing.T) {
 				(&life{hosts: p, idle: onlyOurs && lab.Full()}).test(t, lt)
 			})
+			if onlyOurs {
+				t.Run("version 1", func(t *testing.T) { version1AsRecorded(t, lt, p) })
+			}
 		})
 	}
 }
@@ -72,7 +76,12 @@ func (l *life) load(t *testing.T, lt *lab.Test) {
 	for i, h := range lt.Hosts {
 		if l.hosts[i].module == lab.ModuleOurs {
 			lt.Must(h.Name, fmt.Sprintf("rmmod smc_diag smc || :; modprobe smc smcd=%d && modprobe smc_diag", number[l.smcd]))
-			lt.Must(h.Name, "smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1 && smcr ueid add "+lab.UEID)
+			lt.Must(h.Name, "smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1")
+			if l.version1 {
+				lt.Must(h.Name, "sysctl -qw net.smc.smcr_v1_rocev2=1")
+			} else {
+				lt.Must(h.Name, "smcr ueid add "+lab.UEID)
+			}
 			lt.Must(h.Name, fmt.Sprintf("sysctl -qw net.smc.smcr_immediate=%d net.smc.smcr_large_conns_per_lgr=%d",
 				number[l.immediate], 16*number[l.immediate]))
 		}
@@ -97,22 +106,34 @@ func (l *life) live(t *testing.T, lt *lab.Test) {
 	}
 	before := counters(lt)
 	lt.Must("a", "smcflow life "+address)
-	onlySMCR(t, lt, before, 3)
+	if l.version1 {
+		onlyVersion1(t, lt, before, 3)
+	} else {
+		onlySMCR(t, lt, before, 3)
+	}
 	limit := lab.Scale(10 * time.Second)
 	if l.hosts[0] != l.hosts[1] {
 		l.await(t, file, "Delete Rkey (v2)(Resp)", 3, limit)
 	}
-	l.await(t, file, "Test Link (v2)(Resp)", 1, limit)
+	l.await(t, file, l.named("Test Link (v2)(Resp)"), 1, limit)
 	lab.Kill(t, echo)
 	if l.idle {
 		limit = 11 * time.Minute
 	} else {
 		unloads(t, lt, l.ender())
 	}
-	l.await(t, file, "Delete Link (v2)", 1, limit)
+	l.await(t, file, l.named("Delete Link (v2)"), 1, limit)
 	if err := lt.Wires[0].Capture(os.DevNull); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// named returns the name of an LLC message of version 2 as the version of these connections has it.
+func (l *life) named(name string) string {
+	if l.version1 {
+		return strings.ReplaceAll(name, " (v2)", "")
+	}
+	return name
 }
 
 // ender is the host that ends the group: the server, which does so first if both are idle, or else the one with our module.
@@ -269,7 +290,7 @@ func (l *life) order(t *testing.T) {
 	if offers != 2 {
 		t.Errorf("%d messages about a second link", offers)
 	}
-	want := "^" + regexp.QuoteMeta(firstContact+nextContact+nextContact)
+	want := "^" + regexp.QuoteMeta(l.named(firstContact+nextContact+nextContact))
 	for i, h := range l.hosts {
 		// The stock module deletes the rkey of each RMB; ours reuses its RMBs.
 		if h.module == lab.ModuleStock {
@@ -278,7 +299,8 @@ func (l *life) order(t *testing.T) {
 		}
 	}
 	// A client responds to a server of ours; the stock module answers in kind.
-	want += regexp.QuoteMeta(l.ender()+" Delete Link (v2), ") + `([ab] Delete Link \(v2\)(\(Resp\))?, )*$`
+	end := regexp.QuoteMeta(l.named("Delete Link (v2)"))
+	want += l.ender() + " " + end + ", ([ab] " + end + `(\(Resp\))?, )*$`
 	if !regexp.MustCompile(want).MatchString(said.String()) {
 		t.Errorf("said:\n%s\nwant:\n%s", said.String(), want)
 	}

@@ -111,10 +111,16 @@ func version1(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 		defer lab.Kill(t, lt.Serve("b", "", "echo", address))
 		before := counters(lt)
 		lt.Must("a", "smcflow check --conns 10 --size 1000000 "+address)
-		now := counters(lt)
-		client, server := now[0].Connections.ClientV1-before[0].Connections.ClientV1, now[1].Connections.ServerV1-before[1].Connections.ServerV1
-		if client != 10 || server != 10 {
-			t.Errorf("%s: %d and %d of 10 connections are SMC-R version 1: %+v", address, client, server, now)
-		}
+		onlyVersion1(t, lt, before, 10)
+	}
+}
+
+// onlyVersion1 checks that all connections are SMC-R of version 1, from a to b.
+func onlyVersion1(t *testing.T, lt *lab.Test, before [2]lab.Counters, n int) {
+	t.Helper()
+	now := counters(lt)
+	client, server := now[0].Connections.ClientV1-before[0].Connections.ClientV1, now[1].Connections.ServerV1-before[1].Connections.ServerV1
+	if client != n || server != n {
+		t.Errorf("%d and %d of %d connections are SMC-R version 1: %+v", client, server, n, now)
 	}
 }
