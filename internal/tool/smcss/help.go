@@ -104,7 +104,6 @@ JSON
       "info": {"age_seconds", "bytes_sent", "bytes_acked", "bytes_received",
                "bytes_read", "bytes_sent_per_second", ...,
                "tcp": {...}},   with -i
-      "processes": [{"pid", "name", "fd"}]    with -p
       "processes": [{"pid", "process", "fd"}]    with -p
     } ], "interrupted": true }
   REASON: {"code", "name", and with --explain "text", "remedy"}
