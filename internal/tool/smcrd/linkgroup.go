@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
 )
 
-const linkGroupLongD = `List the SMC-D link groups: all, or the one with the given LG-ID, a hexadecimal
+var linkGroupLongD = `List the SMC-D link groups: all, or the one with the given LG-ID, a hexadecimal
 number. With -d each link group is a block of lines.
 
   show          link groups
@@ -25,14 +26,11 @@ number. With -d each link group is a block of lines.
                 namespace
 
 JSON fields:
-  schema; transport; linkgroups [{linkgroup_id, gid, peer_gid, ext_gid,
-  peer_ext_gid, vlan, pnet_id, connections, smc_version, pchid, peer_system
-  {smc_release, hostname, os, eid}, sndbuf_bytes, dmb_bytes}]. GIDs are
-  hexadecimal. Values that the kernel does not report are left out; peer_system
-  exists for SMC version 2.
+` + jsondoc.Describe(linkGroupsDJSON{}, `. GIDs are hexadecimal. Values that the kernel does not report are left out; peer_system
+exists for SMC version 2.`) + `
   delete: schema; changed`
 
-const linkGroupLongR = `List the SMC-R link groups: all, or the one with the given LG-ID, a hexadecimal
+var linkGroupLongR = `List the SMC-R link groups: all, or the one with the given LG-ID, a hexadecimal
 number whose last two digits do not matter. 'ibdev DEV' and 'netdev DEV' select
 those that use an RDMA device or a network interface; you can combine them with
 each other and with an LG-ID.
@@ -48,13 +46,8 @@ each other and with an LG-ID.
                 belong to the initial one
 
 JSON fields:
-  schema; transport; linkgroups [{linkgroup_id, role, linkgroup_type, vlan,
-  pnet_id, connections, smc_version, peer_system {smc_release, hostname, os,
-  eid}, direct, max_connections, max_links, netns_cookie, buffer_type,
-  sndbuf_bytes, rmb_bytes, links [{link_id, state, netdev, ifindex, device, port,
-  gid, peer_gid, link_uid, peer_link_uid, connections}]}], for link-show too.
-  Values that the kernel does not report are left out; peer_system exists for SMC
-  version 2.
+` + jsondoc.Describe(linkGroupsRJSON{}, `, for link-show too. Values that the kernel does not report are left out; peer_system exists
+for SMC version 2.`) + `
   delete: schema; changed`
 
 // lgMask selects the ID of an SMC-R link group. The low byte numbers the link.
