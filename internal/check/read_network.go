@@ -9,9 +9,40 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/smckit/smckit/pkg/ism"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
+
+// Interface is a network interface.
+type Interface struct {
+	Name  string
+	Index int
+	// Kind is "vlan", "bond", "bridge", "veth" and the like, "device" for hardware.
+	Kind                  string
+	Up, Carrier, Loopback bool
+	MTU                   int
+	Addresses             []netip.Prefix
+	PNETID                ism.PNETID
+	// Below is the interface on which this one is stacked, empty if there is none. VLAN is its VLAN ID, 0 for none.
+	Below string
+	VLAN  int
+}
+
+// Port is a port of an RDMA device.
+type Port struct {
+	Device   string
+	Number   uint8
+	RoCE     bool
+	Software bool
+	// State is "ACTIVE" and the like. NetDev is the interface of the port, empty if it is not in this network namespace.
+	State, NetDev string
+	PNETID        ism.PNETID
+	GIDs          []GID
+}
+
+// GID is an address of an RDMA port.
+type GID = ism.GID
 
 // rdmaExclusive reports whether each RDMA device belongs to one network namespace. It returns false if the kernel has no RDMA.
 func rdmaExclusive() (bool, error) {

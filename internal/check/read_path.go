@@ -13,6 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Path describes the path to a peer.
+type Path struct {
+	// Host is the name or address that the user gave, and Peer its address.
+	Host string
+	Peer netip.Addr
+	// ResolveErr and RouteErr are the errors of finding the address and the route.
+	ResolveErr, RouteErr error
+	// Local means that the peer is this host.
+	Local bool
+	// Interface is the outgoing interface, Source the source address, and Gateway the router, invalid if there is none.
+	Interface       string
+	Source, Gateway netip.Addr
+	// MTU is the MTU of the route, 0 if the route does not set one.
+	MTU int
+	// Neighbour is the state of the next hop: "reachable", "failed" and the like, empty if it is unknown.
+	Neighbour string
+}
+
 // Resolve finds the address of a host. It prefers IPv4 addresses, unless ipv6 asks for an IPv6 address.
 func Resolve(ctx context.Context, host string, ipv6 bool) (netip.Addr, error) {
 	network := "ip"

@@ -14,6 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Rules are the packet filter rules and IPsec policies that affect SMC.
+type Rules struct {
+	// Readable is false if the caller may not read them.
+	Readable bool
+	// Strips are the rules that remove the SMC option from TCP's handshake, and Drops those that drop RoCEv2.
+	Strips, Drops []Rule
+	// LegacyStrip means that legacy iptables have loaded TCPOPTSTRIP, which can remove TCP options.
+	LegacyStrip bool
+	// IPsec is the number of IPsec policies.
+	IPsec int
+}
+
+// Rule identifies a rule of nftables, or of iptables on top of nftables.
+type Rule struct {
+	Family, Table, Chain string
+	Handle               uint64
+}
+
 // Constants of <linux/netfilter/nf_tables.h> and <linux/netfilter/nfnetlink.h>.
 const (
 	nftGetRule  = 10<<8 | 7 // NFNL_SUBSYS_NFTABLES, NFT_MSG_GETRULE

@@ -7,7 +7,6 @@
 package check
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/smckit/smckit/internal/catalogue"
@@ -88,72 +87,6 @@ type Namespace struct {
 	Initial bool
 	// RDMAExclusive means that each RDMA device belongs to one network namespace only.
 	RDMAExclusive bool
-}
-
-// Interface is a network interface.
-type Interface struct {
-	Name  string
-	Index int
-	// Kind is "vlan", "bond", "bridge", "veth" and the like, "device" for hardware.
-	Kind                  string
-	Up, Carrier, Loopback bool
-	MTU                   int
-	Addresses             []netip.Prefix
-	PNETID                ism.PNETID
-	// Below is the interface on which this one is stacked, empty if there is none. VLAN is its VLAN ID, 0 for none.
-	Below string
-	VLAN  int
-}
-
-// Port is a port of an RDMA device.
-type Port struct {
-	Device   string
-	Number   uint8
-	RoCE     bool
-	Software bool
-	// State is "ACTIVE" and the like. NetDev is the interface of the port, empty if it is not in this network namespace.
-	State, NetDev string
-	PNETID        ism.PNETID
-	GIDs          []GID
-}
-
-// GID is an address of an RDMA port.
-type GID = ism.GID
-
-// Rules are the packet filter rules and IPsec policies that affect SMC.
-type Rules struct {
-	// Readable is false if the caller may not read them.
-	Readable bool
-	// Strips are the rules that remove the SMC option from TCP's handshake, and Drops those that drop RoCEv2.
-	Strips, Drops []Rule
-	// LegacyStrip means that legacy iptables have loaded TCPOPTSTRIP, which can remove TCP options.
-	LegacyStrip bool
-	// IPsec is the number of IPsec policies.
-	IPsec int
-}
-
-// Rule identifies a rule of nftables, or of iptables on top of nftables.
-type Rule struct {
-	Family, Table, Chain string
-	Handle               uint64
-}
-
-// Path describes the path to a peer.
-type Path struct {
-	// Host is the name or address that the user gave, and Peer its address.
-	Host string
-	Peer netip.Addr
-	// ResolveErr and RouteErr are the errors of finding the address and the route.
-	ResolveErr, RouteErr error
-	// Local means that the peer is this host.
-	Local bool
-	// Interface is the outgoing interface, Source the source address, and Gateway the router, invalid if there is none.
-	Interface       string
-	Source, Gateway netip.Addr
-	// MTU is the MTU of the route, 0 if the route does not set one.
-	MTU int
-	// Neighbour is the state of the next hop: "reachable", "failed" and the like, empty if it is unknown.
-	Neighbour string
 }
 
 // Interface returns the interface with that name, or nil.
