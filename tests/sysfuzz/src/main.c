@@ -30,7 +30,7 @@ struct settings settings = { .seconds = 60, .workers = 6, .hang_seconds = 60, .o
 enum {
 	TAINTS = 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14, /* bad page, died, warned, soft lockup */
 	FIRST_PORT = 20000,
-	HONEST_PORT = 19999,
+	WELL_BEHAVED_PORT = 19999,
 };
 
 void die(const char *what)
@@ -191,7 +191,7 @@ static int work(int worker, double end)
 	return 0;
 }
 
-static int honest_end(int role, const struct sockaddr_in *addr, int ready)
+static int well_behaved_end(int role, const struct sockaddr_in *addr, int ready)
 {
 	static const char hello[] = "hello";
 	char text[sizeof(hello)];
@@ -214,7 +214,7 @@ static int honest_end(int role, const struct sockaddr_in *addr, int ready)
 /* Whether two well-behaved programs can communicate while fuzzing runs. */
 static bool well_behaved(void)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(HONEST_PORT) };
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(WELL_BEHAVED_PORT) };
 	int ready[2], status = 1;
 	char c;
 	pid_t pid;
@@ -229,9 +229,9 @@ static bool well_behaved(void)
 		pid_t server = fork();
 
 		if (!server)
-			_exit(honest_end(0, &addr, ready[1]));
+			_exit(well_behaved_end(0, &addr, ready[1]));
 		close(ready[1]);
-		int failed = read(ready[0], &c, 1) != 1 || honest_end(1, &addr, -1);
+		int failed = read(ready[0], &c, 1) != 1 || well_behaved_end(1, &addr, -1);
 
 		waitpid(server, &status, 0);
 		_exit(failed || status);
