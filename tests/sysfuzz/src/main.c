@@ -191,23 +191,33 @@ static int work(int worker, double end)
 	return 0;
 }
 
+/* Prints which call of a well-behaved end failed. Return: exit status. */
+static int failed_call(int role, const char *call)
+{
+	printf("the well-behaved %s: %s: %s\n", role ? "client" : "server", call, strerror(errno));
+	fflush(stdout);
+	return 1;
+}
+
 static int well_behaved_end(int role, const struct sockaddr_in *addr, int ready)
 {
 	static const char hello[] = "hello";
-	char text[sizeof(hello)];
+	char text[sizeof(hello)] = "";
 	int fd = socket(AF_SMC, SOCK_STREAM, 0), one = 1;
 
+	errno = 0;
 	if (role == 0) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		if (bind(fd, (void *)addr, sizeof(*addr)) || listen(fd, 1) || write(ready, "", 1) != 1)
-			return 1;
+			return failed_call(role, "bind, listen or write");
 		fd = accept(fd, NULL, NULL);
 	} else if (connect(fd, (void *)addr, sizeof(*addr))) {
-		return 1;
+		return failed_call(role, "connect");
 	}
-	if (send(fd, hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello) ||
-	    recv(fd, text, sizeof(text), MSG_WAITALL) != sizeof(text) || memcmp(text, hello, sizeof(hello)))
-		return 1;
+	if (send(fd, hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello))
+		return failed_call(role, role ? "send" : "accept or send");
+	if (recv(fd, text, sizeof(text), MSG_WAITALL) != sizeof(text) || memcmp(text, hello, sizeof(hello)))
+		return failed_call(role, "recv");
 	return 0;
 }
 
