@@ -273,7 +273,7 @@ static bool prod_fits(struct smc_conn *conn, u64 prod)
  * @prod: end of the data, a position in the stream. One that is impossible is ignored
  * @urgent: the last byte is urgent
  *
- * Context: any but hardirq, under RCU; one caller at a time.
+ * Context: any but hardirq; one caller at a time.
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 {
@@ -295,7 +295,7 @@ void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
  * @cons: position in the stream up to which data is consumed: tx_window bytes from there on may be written. One
  *        that is impossible is ignored
  *
- * Context: any but hardirq, under RCU; one caller at a time.
+ * Context: any but hardirq; one caller at a time.
  */
 void smc_upcall_space(struct smc_conn *conn, u64 cons)
 {
@@ -312,7 +312,7 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
  * @rx: the state after the message
  * @delta: what the message has changed
  *
- * Context: any but hardirq, under RCU; one caller at a time.
+ * Context: any but hardirq; one caller at a time.
  */
 void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_delta *delta)
 {
@@ -354,7 +354,7 @@ bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const 
  * @conn: the connection
  * @flags: those that are new: SMC_CDC_DONE, SMC_CDC_CLOSED, SMC_CDC_ABORT
  *
- * Context: any but hardirq, under RCU.
+ * Context: any but hardirq.
  */
 void smc_upcall_close(struct smc_conn *conn, u8 flags)
 {
@@ -369,7 +369,7 @@ void smc_upcall_close(struct smc_conn *conn, u8 flags)
 
 /*
  * smc_upcall_reset() - aborts the connection: the application gets ECONNRESET, the peer an abort. Our receive buffer
- * stays until the peer has answered, since it may still write. Any context but hardirq, under RCU.
+ * stays until the peer has answered, since it may still write. Any context but hardirq.
  */
 void smc_upcall_reset(struct smc_conn *conn)
 {

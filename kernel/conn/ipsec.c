@@ -168,9 +168,10 @@ static void ipsec_recheck(struct work_struct *work)
 		smc_conn_put(smc_conn_of(before));
 }
 
-/* Under RCU. A namespace that goes has cancelled the work already, since its policies and SAs go later. */
+/* A namespace that goes has cancelled the work already, since its policies and SAs go later. */
 static void ipsec_queue_recheck(const struct net *net)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "ipsec_queue_recheck() outside of an RCU section");
 	if (check_net(net))
 		queue_work(smc_net_wq, &smc_net(net)->ipsec);
 }
@@ -209,7 +210,7 @@ static void ipsec_forget_peers(const struct net *net)
 		smc_peers_forget(smc_net(net));
 }
 
-/* Under RCU, after the change. Without @policy, all policies of the namespace are gone. */
+/* Called after the change. Without @policy, all policies of the namespace are gone. */
 static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "ipsec_policy_changed() outside of an RCU section");
@@ -222,7 +223,7 @@ static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struc
 }
 
 /*
- * Under RCU, after the change: a template of level "use" transforms packets as soon as there is an SA for it. Without @x, all SAs of the
+ * Called after the change: a template of level "use" transforms packets as soon as there is an SA for it. Without @x, all SAs of the
  * namespace are gone.
  */
 static int ipsec_state_changed(struct xfrm_state *x, const struct km_event *event)

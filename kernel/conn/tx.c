@@ -218,6 +218,7 @@ static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 	long left = min(*timeo, most), before = left;
 	int rc = 0;
 
+	lockdep_assert_held(&conn->tx_lock);
 	if (!*timeo)
 		return tx_set_waiting(conn) ? 0 : -EAGAIN;
 	tx_signal_rest(conn);

@@ -148,7 +148,7 @@ static int fill_socket(struct dump_arg *d, const struct smc_sock_view *view)
 	return finish_msg(d, nlh, shutdown, &fallback, NULL);
 }
 
-/* Adds a socket. Under RCU. Return: nonzero if there is no room. */
+/* Adds a socket. Return: nonzero if there is no room. */
 static int fill_sock(const struct smc_sock_view *view, void *arg)
 {
 	struct dump_arg *d = arg;

@@ -83,12 +83,13 @@ static s64 time_left(const struct smc_net *sn, const struct entry *e)
 	return (s64)(e->since + (e->why.reason ? time : time * PROVEN_FACTOR) - get_jiffies_64());
 }
 
-/* Returns the entry of a peer that counts, or NULL. Under RCU. */
+/* Returns the entry of a peer that counts, or NULL. */
 static const struct entry *find_peer(const struct smc_net *sn, const struct smc_peers_key *key)
 {
 	const struct smc_peers_net *pn = sn->peers;
 	const struct entry *e;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "find_peer() outside of an RCU section");
 	if (likely(!READ_ONCE(pn->n[key->role])))
 		return NULL;
 	hlist_for_each_entry_rcu(e, &pn->buckets[peer_bucket(key)], node)

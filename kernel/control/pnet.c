@@ -327,11 +327,12 @@ struct lookup {
 	u8 *id;
 };
 
-/* Returns whether the device itself has an entry. Under RCU. */
+/* Returns whether the device itself has an entry. */
 static bool lookup_netdev(struct lookup *lookup, const struct net_device *dev)
 {
 	struct smc_pnet_entry *entry;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "lookup_netdev() outside of an RCU section");
 	/* A lower device may be in another namespace, where an ifindex means another device. */
 	if (!net_eq(dev_net(dev), lookup->snet->net))
 		return false;

@@ -97,7 +97,7 @@ static u32 synack_of(const struct sock *child)
 	return READ_ONCE(tcp_sk(child)->snd_una) - 1;
 }
 
-/* Returns the table of promises of a sock's namespace, NULL while there is none. Under RCU. */
+/* Returns the table of promises of a sock's namespace, NULL while there is none. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "syns_of() outside of an RCU section");
@@ -161,7 +161,7 @@ void smc_synopt_set_remote(const struct sock *client)
 
 /*
  * smc_synopt_listener() - returns the port of the listener in this namespace that has answered a client, if
- * they may connect without CLC messages; else NULL. Under RCU.
+ * they may connect without CLC messages; else NULL.
  */
 struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 {
@@ -169,6 +169,7 @@ struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 	struct smc_syn_listener listener = {};
 	struct smc_syn_key key;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synopt_listener() outside of an RCU section");
 	key_of_client(client, &key);
 	if (syns)
 		listener = smc_syntab_local(syns, &key);

@@ -63,19 +63,21 @@ bool smc_synopt_port_used(struct smc_synopt_net *so, u16 port)
 	return READ_ONCE(*count_of(so, port));
 }
 
-/* smc_synopt_port_of() - what the hooks know of a sock that listens. Under RCU. Return: NULL if it is no listener of ours. */
+/* smc_synopt_port_of() - what the hooks know of a sock that listens. Return: NULL if it is no listener of ours. */
 struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk)
 {
 	struct smc_synopt_port *port = rhashtable_lookup(&listeners, &lsk, params);
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synopt_port_of() outside of an RCU section");
 	return port && smp_load_acquire(&port->id) ? port : NULL; /* pairs with smc_synopt_port_open(): `port` is set */
 }
 
-/* smc_synopt_port_find() - a listener that has made a promise. Under RCU. Return: NULL if it has been closed. */
+/* smc_synopt_port_find() - a listener that has made a promise. Return: NULL if it has been closed. */
 struct smc_synopt_port *smc_synopt_port_find(const struct smc_syn_listener *listener)
 {
 	struct smc_synopt_port *port = rhashtable_lookup(&listeners, &listener->sk, params);
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synopt_port_find() outside of an RCU section");
 	return port && READ_ONCE(port->id) == listener->id ? port : NULL;
 }
 
@@ -138,12 +140,13 @@ void smc_synopt_port_close(struct smc_synopt_port *port)
 
 /*
  * smc_synopt_port_full() - is the backlog full, counting the connections that have left TCP's queue? TCP counts
- * only those in its queue. Under RCU.
+ * only those in its queue.
  */
 bool smc_synopt_port_full(const struct smc_synopt_port *port)
 {
 	const struct sock *sk = port->sk;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synopt_port_full() outside of an RCU section");
 	return (u64)READ_ONCE(sk->sk_ack_backlog) + atomic_read(&port->held) > READ_ONCE(sk->sk_max_ack_backlog);
 }
 

@@ -23,7 +23,7 @@ static int hides(struct net_device *lower, struct netdev_nested_priv *priv)
 
 /*
  * smc_synopt_hidden() - do the hooks of a namespace miss packets that come in by the device that a SYN leaves
- * by? Asked for each SYN, because the mode of the device may change. Under RCU.
+ * by? Asked for each SYN, because the mode of the device may change.
  */
 bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net)
 {

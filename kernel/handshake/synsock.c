@@ -16,6 +16,7 @@
  */
 struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synsock_find() outside of an RCU section");
 #if IS_ENABLED(CONFIG_IPV6)
 	if (pkt->ipv6)
 		return smc_compat_lookup6(net, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
@@ -40,14 +41,16 @@ int smc_synsock_state(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 }
 
 /*
- * Returns the listener that TCP will choose for a SYN; NULL if it has none, or without memory. A BPF program
- * that chooses one (SO_ATTACH_REUSEPORT_EBPF) expects the TCP header first, as when TCP calls it, and softirqs
- * disabled. Under RCU, which keeps the listener.
+ * Returns the listener that TCP will choose for a SYN, which RCU keeps; NULL if it has none, or without memory. A BPF
+ * program that chooses one (SO_ATTACH_REUSEPORT_EBPF) expects the TCP header first, as when TCP calls it, and softirqs
+ * disabled.
  */
 static struct sock *syn_listener(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
 	struct sock *lsk = skb->sk;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "syn_listener() outside of an RCU section");
+	lockdep_assert_in_softirq();
 	/* A transparent proxy may have set it. */
 	if (lsk && sk_fullsock(lsk))
 		return lsk->sk_state == TCP_LISTEN ? lsk : NULL;
@@ -75,7 +78,7 @@ static struct sock *syn_listener(struct net *net, const struct smc_synpkt *pkt, 
  *
  * TCP would drop it, but sees only those connections that are in its own queue, see
  * smc_synopt_port_full(). The caller is to drop it; it is counted, as TCP counts. Any context but
- * hardirq, under RCU.
+ * hardirq.
  */
 bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {

@@ -152,6 +152,7 @@ int smc_lgr_walk(const struct net *net, unsigned int *next,
 		 int (*fn)(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg), void *arg);
 void smc_lgr_walk_own(struct smc_lgr *lgr, const struct net *net, void (*fn)(struct smc_lgr_member *member, void *arg), void *arg);
 bool smc_lgr_same_ends(const struct smc_lgr_ends *a, const struct smc_lgr_ends *b);
+void smc_lgr_assert_table_locked(void);
 bool smc_lgr_needs(const struct smc_lgr *lgr, const void *dev);
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
 void smc_lgr_net_exit(struct smc_net *sn);

@@ -56,7 +56,13 @@ static bool lgr_takes_conn(const struct smc_lgr *lgr, const struct smc_lgr_ends 
 	return ops->lgr_fits ? ops->lgr_fits(lgr, ends, hint) : smc_lgr_same_ends(&lgr->key.ends, ends);
 }
 
-/* smc_lgr_needs() - does a group end with a device? Any context. */
+/* smc_lgr_assert_table_locked() - for a transport's operations that the table calls with its lock held */
+void smc_lgr_assert_table_locked(void)
+{
+	lockdep_assert_held(&smc_lgr_table_lock);
+}
+
+/* smc_lgr_needs() - does a group end with a device? */
 bool smc_lgr_needs(const struct smc_lgr *lgr, const void *dev)
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
@@ -233,6 +239,7 @@ static void count_own_conn(struct smc_lgr_member *member, void *arg)
 {
 	struct smc_lgr_view *view = arg;
 
+	lockdep_assert_held(&member->lgr->lock);
 	view->n_conns++;
 	view->buf_bytes += smc_lgr_member_ops->buf_bytes(member);
 }
@@ -240,6 +247,7 @@ static void count_own_conn(struct smc_lgr_member *member, void *arg)
 /* Describes a group as a namespace sees it. Of a group that it does not see whole, it sees its own connections. */
 static void describe_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
+	lockdep_assert_held(&smc_lgr_table_lock);
 	view->id = lgr->id;
 	view->role = lgr->key.ops->role;
 	view->version = lgr->key.version;

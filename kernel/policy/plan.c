@@ -117,7 +117,6 @@ bool smc_policy_plan_has_smc(const struct smc_policy_plan *plan, bool by_default
 
 /*
  * smc_policy_plan_find() - returns the rule that decides about a connection from an address of 16 bytes, NULL if there is none.
- * Under RCU.
  */
 struct smc_policy_entry *smc_policy_plan_find(const struct smc_policy_plan *plan, const u8 *addr)
 {

@@ -201,7 +201,7 @@ int smc_policy_replace(struct smc_policy_net *pn, struct smc_policy_table *fresh
 	return 0;
 }
 
-/* smc_policy_get_maker() - finds out who has made a socket, as far as a table asks for it. Under RCU. */
+/* smc_policy_get_maker() - finds out who has made a socket, as far as a table asks for it. */
 void smc_policy_get_maker(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_maker *m)
 {
 	const struct inode *inode = SOCK_INODE((struct socket *)sock);

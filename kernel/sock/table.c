@@ -103,6 +103,7 @@ static struct smc_sock *find_rcu(const struct sock *sk)
 {
 	struct smc_sock *smc;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "find_rcu() outside of an RCU section");
 	hlist_for_each_entry_rcu(smc, &sock_bucket(sk)->head, node)
 		if (smc->sk == sk)
 			return smc;
@@ -122,7 +123,7 @@ struct smc_sock *smc_table_find(const struct sock *sk)
 	return smc;
 }
 
-/* Returns what is shared with the hooks, of a sock that connects; NULL of any other sock. Under RCU. */
+/* Returns what is shared with the hooks, of a sock that connects; NULL of any other sock. */
 static struct smc_synopt_sock *connecting(const struct sock *sk)
 {
 	struct smc_sock *smc = find_rcu(sk);
@@ -176,11 +177,12 @@ struct smc_sock *smc_table_make(struct socket *sock)
 	return other;
 }
 
-/* Under RCU. Return: false if the socket is not shown: a closed connection is shown without it. */
+/* Return: false if the socket is not shown: a closed connection is shown without it. */
 static bool describe_sock(const struct smc_sock *smc, struct smc_sock_view *view)
 {
 	enum smc_phase phase;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "describe_sock() outside of an RCU section");
 	view->sk = smc->sk;
 	view->conn = smc_active_of(smc);
 	phase = READ_ONCE(smc->phase);

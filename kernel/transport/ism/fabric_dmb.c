@@ -89,7 +89,7 @@ void smc_fabric_dmb_free(struct smc_fabric_dmb *d)
 }
 
 /*
- * The memory is cleared, since the peer may claim to have written what an earlier connection has left there. Under RCU. Return: false if
+ * The memory is cleared, since the peer may claim to have written what an earlier connection has left there. Return: false if
  * this host has left the fabric.
  */
 static bool dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
@@ -231,7 +231,7 @@ static bool is_writable(const struct smc_fabric *f, const struct smc_fabric_plac
 
 /*
  * Begins to write to the peer's DMB: @p is where its token leads, @how a word of the descriptor of our own DMB. Return: the peer's DMB, or
- * NULL if there is none. The caller is under RCU until end_writing(), and does not sleep.
+ * NULL if there is none. The caller does not sleep until end_writing().
  */
 static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct smc_fabric_place *p, unsigned int how)
 {

@@ -16,19 +16,21 @@
 /* The most signals, and checks of DMBs, in one run of the tasklet. Other softirqs have their turn then. */
 #define RUN_MAX 256
 
-/* smc_fabric_ring() - interrupts a member. Any context; under RCU, with the device there. */
+/* smc_fabric_ring() - interrupts a member. Any context, with the device there. */
 void smc_fabric_ring(struct smc_fabric *f, u8 member, u8 vector)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_fabric_ring() outside of an RCU section");
 	/* The doorbell register: the peer in the upper half, the vector in the lower. */
 	iowrite32((u32)member << 16 | vector, f->regs + 12);
 	atomic64_inc(&f->rung);
 }
 
-/* smc_fabric_signal() - signals the DMB of a member that begins at a block. Any context; under RCU, with the device there. */
+/* smc_fabric_signal() - signals the DMB of a member that begins at a block. Any context, with the device there. */
 void smc_fabric_signal(struct smc_fabric *f, u8 member, u32 block)
 {
 	u8 *area = smc_fabric_area(f, member), *signal = area + SMC_FABRIC_SIGNALS + block;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_fabric_signal() outside of an RCU section");
 	virt_mb(); /* after the message; pairs with deliver_signal(), which clears the signal and then reads the message */
 	WRITE_ONCE(*signal, 1);
 	virt_mb(); /* pairs with look_for_signals(): the owner sees the signal, or we see that it does not look */
@@ -76,13 +78,14 @@ static bool deliver_signals(struct smc_fabric *f)
 	return any || !left;
 }
 
-/* Takes in the last message of a DMB, and sends that of its connection again, or ends it. Return: whether there is such a DMB. Under RCU. */
+/* Takes in the last message of a DMB, and sends that of its connection again, or ends it. Return: whether there is such a DMB. */
 static bool check_dmb(struct smc_fabric *f, u32 block)
 {
 	struct smc_ism_dmb *dmb;
 	struct smc_conn *conn;
 	bool damaged;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "check_dmb() outside of an RCU section");
 	dmb = READ_ONCE(f->dmbs[block]) ? smc_fabric_dmb_at(f, block, &damaged) : NULL;
 	conn = dmb ? rcu_dereference(dmb->conn) : NULL;
 	if (!conn)
@@ -133,11 +136,13 @@ static bool go_on(struct smc_fabric_poll *poll, bool any)
 	return false;
 }
 
-/* Under RCU, with the device there. Return: whether to look again, soon. */
+/* The device is there. Return: whether to look again, soon. */
 static bool look(struct smc_fabric *f)
 {
 	u8 *looking = smc_fabric_area(f, f->own) + SMC_FABRIC_LOOKING;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "look() outside of an RCU section");
+	lockdep_assert_in_softirq();
 	if (xchg(&f->check, false) && check_dmbs(f))
 		WRITE_ONCE(f->check, true);
 	WRITE_ONCE(*looking, 1);

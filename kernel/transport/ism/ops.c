@@ -362,12 +362,13 @@ static ssize_t ism_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	return rc;
 }
 
-/* Returns the peer's connection, which is in this kernel, too; NULL if it is over. Under RCU. */
+/* Returns the peer's connection, which is in this kernel, too; NULL if it is over. */
 static struct smc_conn *ism_peer_conn(const struct smc_ism_conn *ic)
 {
 	const struct smc_ism_dmb *peer = smp_load_acquire(&ic->peer), *back;
 	struct smc_conn *conn = peer ? rcu_dereference(peer->conn) : NULL;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "ism_peer_conn() outside of an RCU section");
 	if (!conn)
 		return NULL;
 	/* Tokens come by TCP. If they were exchanged on the way, the two connections are not peers. */

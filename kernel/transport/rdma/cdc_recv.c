@@ -29,8 +29,8 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 }
 
 /*
- * Takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a callback of the link, or
- * has seen in that section that the link can be used, so that no buffer is unmapped; or nothing bounces.
+ * Takes in one message, of a connection that knows its peer. The caller is in a callback of the link, or has seen in its RCU
+ * section that the link can be used, so that no buffer is unmapped; or nothing bounces.
  */
 static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
@@ -39,6 +39,7 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 	struct smc_cdc_delta delta;
 
 	lockdep_assert_held(&rc->recv_lock);
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "cdc_take() outside of an RCU section");
 	if (smc_cdc_recv(&rc->rx, msg, posted_end(rc), conn->rx.size, conn->tx_size, &delta)) {
 		smc_link_fail(link, SMC_LINK_AHEAD, 0);
 		return;
@@ -106,10 +107,11 @@ static bool keep_early(struct smc_rdma_conn *rc, const struct smc_link *link, co
 	return early;
 }
 
-/* Takes in the next message unless a later one has come before it. The caller is in an RCU section. */
+/* Takes in the next message unless a later one has come before it. */
 static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	lockdep_assert_held(&rc->recv_lock);
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "cdc_recv_in_order() outside of an RCU section");
 	if (smc_cdc_is_late(&rc->rx, msg->seq))
 		return;
 	rc->rx.seq = msg->seq;
@@ -157,13 +159,14 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 
 /*
  * Takes in immediate data. By another link than the peer sends by now it is late: messages with the whole state have come
- * after it. The caller is in an RCU section.
+ * after it.
  */
 static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len)
 {
 	struct smc_cdc msg;
 
 	lockdep_assert_held(&rc->recv_lock);
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "recv_imm() outside of an RCU section");
 	if (rc->rx_link && rc->rx_link != link->serial && rc->awaited.link != link->serial)
 		return;
 	if (rc->awaited.link && rc->awaited.link != link->serial) {

@@ -61,12 +61,13 @@ static int step_down(struct net_device *dev, struct netdev_nested_priv *priv)
 	return netif_is_bond_master(dev);
 }
 
-/* Returns the lowest interface below one, and the first VLAN on the way. The caller is in an RCU section. */
+/* Returns the lowest interface below one, and the first VLAN on the way. */
 static struct net_device *lowest_netdev(struct net_device *dev, u16 *vlan)
 {
 	struct descent d = {};
 	struct netdev_nested_priv priv = { .data = &d };
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "lowest_netdev() outside of an RCU section");
 	if (!step_down(dev, &priv))
 		netdev_walk_all_lower_dev_rcu(dev, step_down, &priv);
 	*vlan = d.vlan;
@@ -138,10 +139,10 @@ static bool has_subnet6(const struct net_device *ndev, const struct in6_addr *ad
 
 /*
  * Does the interface have an address in the subnet of the connection's own address, which also has the GID, if one is given?
- * The caller is in an RCU section.
  */
 static bool has_subnet(const struct net_device *ndev, const struct path_request *w, const struct in6_addr *gid)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "has_subnet() outside of an RCU section");
 	return w->ipv4 ? has_subnet4(ndev, w->saddr.s6_addr32[3], gid) : has_subnet6(ndev, &w->saddr, gid);
 }
 

@@ -54,7 +54,7 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_failover_recv() - the peer begins to send by another link. By the link that it sends by anyway, the message means
- * nothing. Softirq, in an RCU section.
+ * nothing. Softirq.
  *
  * The peer knows by its adapter that ours has the messages up to @seq. But each link has a completion queue of its own, so
  * messages by the old link may have come, and still be in its queue: whether one is missing shows when that link has ended.
@@ -64,6 +64,7 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 	struct smc_link *old = NULL;
 	bool gap;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_rdma_failover_recv() outside of an RCU section");
 	spin_lock_bh(&rc->recv_lock);
 	/* While messages are awaited, a second validation changes nothing: they come before all others. */
 	gap = rc->rx_link && rc->rx_link != link->serial && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
@@ -111,11 +112,12 @@ void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link,
 
 /*
  * smc_rdma_failover_recv_awaited() - a message has come by the link whose messages are awaited. After the last of them, the message
- * that came by another link is received. Softirq, in an RCU section.
+ * that came by another link is received. Softirq.
  */
 void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc)
 {
 	lockdep_assert_held(&rc->recv_lock);
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_rdma_failover_recv_awaited() outside of an RCU section");
 	if (smc_cdc_is_gap(&rc->rx, rc->awaited.seq))
 		return;
 	rc->awaited.link = 0;

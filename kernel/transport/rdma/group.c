@@ -52,13 +52,14 @@ bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
 
 /*
  * smc_lgr_rdma_fits() - lgr_fits of the transport. The hint is the server's ACCEPT, or NULL for a server, whose
- * connections also wait for a group that is being formed. Under smc_lgr_table_lock.
+ * connections also wait for a group that is being formed.
  */
 bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	bool fits = false;
 
+	smc_lgr_assert_table_locked();
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_LGR_RDMA_FORMING)
 		fits = !hint && smc_lgr_same_ends(&lgr->key.ends, ends);

@@ -202,7 +202,7 @@ struct smc_conn *smc_lgr_rdma_next_conn(struct smc_lgr_rdma *group, const struct
 
 /*
  * smc_lgr_rdma_needs() - lgr_needs of the transport: does a group end with a device? It goes on if it has a link over
- * another one. Under smc_lgr_table_lock.
+ * another one.
  */
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
 {
@@ -210,6 +210,7 @@ bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
 	bool uses = lgr->key.ends.dev == dev, other = false;
 	struct smc_link *link;
 
+	smc_lgr_assert_table_locked();
 	spin_lock_bh(&group->lock);
 	smc_for_each_link(group, link) {
 		uses |= link->path.dev == dev;

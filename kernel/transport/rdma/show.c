@@ -67,6 +67,7 @@ static void count_bufs(struct smc_lgr_member *member, void *arg)
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(smc_conn_of(member));
 	struct smc_rdma_lgr_view *view = arg;
 
+	lockdep_assert_held(&member->lgr->lock);
 	view->snd_bytes += rc->snd->size;
 	view->rmb_bytes += rc->rmb->size;
 }
