@@ -169,6 +169,7 @@ int __init smc_net_init(void)
 {
 	int rc;
 
+	might_sleep();
 	smc_net_wq = alloc_workqueue("smc", WQ_UNBOUND, 0);
 	if (!smc_net_wq)
 		return -ENOMEM;
@@ -185,6 +186,7 @@ int __init smc_net_init(void)
 /* smc_net_exit() - undoes it, at unload, when no socket is left. May sleep. */
 void smc_net_exit(void)
 {
+	might_sleep();
 	smc_peers_device_exit();
 	unregister_pernet_subsys(&ns_ops);
 	destroy_workqueue(smc_lgr_wq);

@@ -161,6 +161,7 @@ void smc_close_check_tcp(struct smc_conn *conn)
  */
 void smc_close_app(struct smc_conn *conn, bool hard)
 {
+	might_sleep();
 	WRITE_ONCE(conn->holder, SMC_CONN_ORPHAN);
 	if (!hard)
 		smc_tx_push(conn);
@@ -273,6 +274,7 @@ void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
  */
 void smc_close_check_lgr(struct smc_conn *conn)
 {
+	might_sleep();
 	smp_mb(); /* pairs with smc_close_lgr_ends(): it sees the holder, or we see the end */
 	if (READ_ONCE(conn->lgr_ended))
 		close_lgr_gone(conn);

@@ -30,6 +30,7 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 {
 	struct smc_conn *conn = kmem_cache_zalloc(conn_cache, GFP_KERNEL);
 
+	might_sleep();
 	if (!conn) {
 		smc_lgr_leave(lgr);
 		return NULL;
@@ -431,6 +432,7 @@ int __init smc_conn_init(void)
 /* smc_conn_exit() - at unload. May sleep. */
 void smc_conn_exit(void)
 {
+	might_sleep();
 	/* The first waits for sockets, whose callbacks drop connections, the second for these connections. */
 	rcu_barrier();
 	rcu_barrier();

@@ -267,12 +267,14 @@ void smc_ipsec_net_init(struct smc_net *sn)
 /* smc_ipsec_net_exit() - undoes it. May sleep. */
 void smc_ipsec_net_exit(struct smc_net *sn)
 {
+	might_sleep();
 	cancel_work_sync(&sn->ipsec);
 }
 
 /* smc_ipsec_init() - at load, after smc_net_init(). May sleep. Return: 0. */
 int __init smc_ipsec_init(void)
 {
+	might_sleep();
 	xfrm_register_km(&ipsec_km);
 	return 0;
 }
@@ -280,6 +282,7 @@ int __init smc_ipsec_init(void)
 /* smc_ipsec_exit() - at unload, before smc_net_exit(). May sleep. */
 void smc_ipsec_exit(void)
 {
+	might_sleep();
 	xfrm_unregister_km(&ipsec_km);
 }
 

@@ -326,6 +326,7 @@ static void rx_wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 	u64 mark = READ_ONCE(conn->urgent_pos);
 
 	lockdep_assert_held(&conn->rx_lock);
+	might_sleep();
 	mutex_unlock(&conn->rx_lock);
 	add_wait_queue(sk_sleep(conn->sk), &wait);
 	smp_mb(); /* pairs with that of skwq_has_sleeper() in smc_conn_wake() */
@@ -521,6 +522,7 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	struct rx_call c = { .conn = conn, .msg = msg, .len = len, .flags = flags };
 	int rc;
 
+	might_sleep();
 	if (flags & MSG_OOB) {
 		rc = smc_urgent_recv(conn, msg, len, flags);
 		rx_count_call(conn, rc);
@@ -550,6 +552,7 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 {
 	struct rx_call c = { .conn = conn, .pipe = pipe, .len = len, .target = 1 };
 
+	might_sleep();
 	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
 	smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_SPLICE, 1);
 	return rx_run(&c);

@@ -146,6 +146,7 @@ static void tx_signal_rest(struct smc_conn *conn)
 /* smc_tx_push() - signals data that was held back, also by the transport. Process context, may sleep. */
 void smc_tx_push(struct smc_conn *conn)
 {
+	might_sleep();
 	mutex_lock(&conn->tx_lock);
 	tx_signal_rest(conn);
 	if (!smc_conn_meaning(conn)->over)
@@ -156,6 +157,7 @@ void smc_tx_push(struct smc_conn *conn)
 /* smc_tx_shut() - shutdown(SHUT_WR). Process context, may sleep. */
 void smc_tx_shut(struct smc_conn *conn)
 {
+	might_sleep();
 	mutex_lock(&conn->tx_lock);
 	tx_signal_rest(conn);
 	/* Under the lock, so that no data is written after the flag that says that there is no more. */
@@ -219,6 +221,7 @@ static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 	int rc = 0;
 
 	lockdep_assert_held(&conn->tx_lock);
+	might_sleep();
 	if (!*timeo)
 		return tx_set_waiting(conn) ? 0 : -EAGAIN;
 	tx_signal_rest(conn);
@@ -412,6 +415,7 @@ int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	ssize_t done;
 	bool counts;
 
+	might_sleep();
 	if (IS_ERR(uarg))
 		return PTR_ERR(uarg);
 	mutex_lock(&conn->tx_lock);

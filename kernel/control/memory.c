@@ -238,6 +238,7 @@ int smc_memory_net_init(struct smc_net *sn)
 {
 	struct smc_memory_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 
+	might_sleep();
 	if (!pool)
 		return -ENOMEM;
 	refcount_set(&pool->ref, 1);

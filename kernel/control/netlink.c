@@ -111,6 +111,7 @@ struct genl_family smc_netlink_family __ro_after_init = {
 /* smc_netlink_init() - registers the family, after smc_net_init(). May sleep. Return: 0 or a negative errno. */
 int __init smc_netlink_init(void)
 {
+	might_sleep();
 	smc_netlink_dump_init();
 	return genl_register_family(&smc_netlink_family);
 }
@@ -118,5 +119,6 @@ int __init smc_netlink_init(void)
 /* smc_netlink_exit() - unregisters the family, before smc_net_exit(). May sleep. */
 void smc_netlink_exit(void)
 {
+	might_sleep();
 	genl_unregister_family(&smc_netlink_family);
 }

@@ -76,11 +76,13 @@ struct genl_family smc_netlink_own_family __ro_after_init = {
 /* smc_netlink_own_init() - registers the family. May sleep. Return: 0 or a negative errno. */
 int __init smc_netlink_own_init(void)
 {
+	might_sleep();
 	return genl_register_family(&smc_netlink_own_family);
 }
 
 /* smc_netlink_own_exit() - unregisters it; no request runs afterwards. May sleep. */
 void smc_netlink_own_exit(void)
 {
+	might_sleep();
 	genl_unregister_family(&smc_netlink_own_family);
 }

@@ -47,6 +47,7 @@ int smc_netlink_get_peers(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
+	might_sleep();
 	smc_peers_walk(smc_net(sock_net(skb->sk)), (struct smc_peers_pos *)cb->ctx, add_peer, &d);
 	return skb->len;
 }

@@ -217,6 +217,7 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
 	struct smc_peers_net *pn = sn->peers;
 	struct entry *e;
 
+	might_sleep();
 	if (!READ_ONCE(sn->sysctl->remember_peers))
 		return;
 	e = kzalloc(sizeof(*e), GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
@@ -300,6 +301,7 @@ void smc_peers_device_soon(void)
 /* smc_peers_device_exit() - at unload, when no device and no transport is left: the work uses the list of namespaces. May sleep. */
 void smc_peers_device_exit(void)
 {
+	might_sleep();
 	cancel_delayed_work_sync(&device_work);
 }
 
@@ -366,7 +368,7 @@ void smc_peers_net_init(struct smc_net *sn)
 		INIT_LIST_HEAD(&pn->age[i]);
 }
 
-/* smc_peers_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */
+/* smc_peers_net_exit() - the namespace goes; no socket of ours is left in it. */
 void smc_peers_net_exit(struct smc_net *sn)
 {
 	smc_peers_flush(sn);

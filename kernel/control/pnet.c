@@ -282,8 +282,10 @@ static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
  */
 int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_device *device)
 {
-	int rc = remove_entries(snet->pnet, id, device) ? 0 : -ENOENT;
+	int rc;
 
+	might_sleep();
+	rc = remove_entries(snet->pnet, id, device) ? 0 : -ENOENT;
 	table_changed(snet);
 	return rc;
 }
@@ -291,6 +293,7 @@ int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_
 /* smc_pnet_flush() - empties the table of a namespace. Process context, may sleep. */
 void smc_pnet_flush(struct smc_net *snet)
 {
+	might_sleep();
 	remove_entries(snet->pnet, NULL, NULL);
 	table_changed(snet);
 }
@@ -309,6 +312,7 @@ int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
 	struct smc_pnet_entry *entry;
 	int rc = 0;
 
+	might_sleep();
 	mutex_lock(&table->lock);
 	/* Netlink takes 0 for "unknown". */
 	walk->generation = table->generation ?: 1;
@@ -438,12 +442,14 @@ int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN])
 #if IS_ENABLED(CONFIG_HAVE_PNETID)
 	size_t len = SMC_PNET_ID_LEN;
 
+	might_sleep();
 	if (!dev || pnet_id_by_dev_port(dev, port, id))
 		return -ENOENT;
 	while (len && (id[len - 1] == ' ' || !id[len - 1]))
 		id[--len] = 0;
 	return len ? 0 : -ENOENT;
 #else
+	might_sleep();
 	return -ENOENT;
 #endif
 }
@@ -516,6 +522,7 @@ int smc_pnet_net_init(struct smc_net *snet)
 /* smc_pnet_net_exit() - frees the table of a namespace. Process context, may sleep. */
 void smc_pnet_net_exit(struct smc_net *snet)
 {
+	might_sleep();
 	smc_pnet_flush(snet);
 }
 
@@ -525,11 +532,13 @@ void smc_pnet_net_exit(struct smc_net *snet)
  */
 int smc_pnet_init(void)
 {
+	might_sleep();
 	return register_netdevice_notifier(&netdev_notifier);
 }
 
 /* smc_pnet_exit() - undoes smc_pnet_init(), before smc_net_exit(). May sleep. */
 void smc_pnet_exit(void)
 {
+	might_sleep();
 	unregister_netdevice_notifier(&netdev_notifier);
 }

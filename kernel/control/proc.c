@@ -179,6 +179,7 @@ int smc_proc_net_init(struct smc_net *snet)
 	struct proc_dir_entry *dir;
 	unsigned int i;
 
+	might_sleep();
 	/* The files find their namespace by the directory. */
 	dir = proc_net_mkdir(snet->net, "smc", snet->net->proc_net);
 	if (!dir)
@@ -199,5 +200,6 @@ remove:
 /* smc_proc_net_exit() - removes it, before the table and the settings of the namespace. Process context, may sleep. */
 void smc_proc_net_exit(struct smc_net *snet)
 {
+	might_sleep();
 	remove_proc_subtree("smc", snet->net->proc_net);
 }

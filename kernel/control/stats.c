@@ -212,6 +212,7 @@ int smc_stats_net_init(struct smc_net *snet)
 {
 	int cpu;
 
+	might_sleep();
 	memset(snet->stats->buf_usage, 0, sizeof(snet->stats->buf_usage));
 	snet->stats->cpu = alloc_percpu_gfp(struct smc_stats_cpu, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!snet->stats->cpu)
@@ -224,5 +225,6 @@ int smc_stats_net_init(struct smc_net *snet)
 /* smc_stats_net_exit() - frees the counters of a namespace, which are no longer in use. Process context, may sleep. */
 void smc_stats_net_exit(struct smc_net *snet)
 {
+	might_sleep();
 	free_percpu(snet->stats->cpu);
 }

@@ -202,6 +202,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	struct ctl_table *table;
 	unsigned int i, n = 0;
 
+	might_sleep();
 	snet->sysctl->net = snet->net;
 	for (i = 0; i < SMC_SYSCTL_KNOBS; i++)
 		smc_sysctl_set(snet, i, smc_sysctls[i].init);
@@ -224,6 +225,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 /* smc_sysctl_net_exit() - undoes smc_sysctl_net_init(). Process context, may sleep. */
 void smc_sysctl_net_exit(struct smc_net *snet)
 {
+	might_sleep();
 	unregister_net_sysctl_table(snet->sysctl->header);
 	kfree(snet->sysctl->table);
 }

@@ -204,6 +204,7 @@ int smc_clc_io_flush(struct smc_rendezvous *rv)
  */
 int smc_clc_io_send(struct smc_rendezvous *rv, int len)
 {
+	might_sleep();
 	if (len < 0)
 		return len;
 	rv->unsent = len;

@@ -16,6 +16,7 @@ int smc_client_propose(struct smc_rendezvous *rv)
 	struct smc_local local;
 	int rc;
 
+	might_sleep();
 	smc_registry_local(&local);
 	rv->version = local.d2 ? SMC_V2 : SMC_V1;
 	rc = smc_negotiate_policy(rv->sk);

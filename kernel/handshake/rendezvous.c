@@ -32,6 +32,7 @@ struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct d
 {
 	struct smc_rendezvous *rv = kmem_cache_zalloc(cache, GFP_KERNEL);
 
+	might_sleep();
 	if (!rv)
 		return NULL;
 	rv->sk = sk;

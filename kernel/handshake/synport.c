@@ -45,6 +45,7 @@ int __init smc_synopt_init(void)
 /* smc_synopt_exit() - at unload, when no socket is left. May sleep. */
 void smc_synopt_exit(void)
 {
+	might_sleep();
 	rhashtable_destroy(&listeners);
 }
 

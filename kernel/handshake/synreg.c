@@ -120,6 +120,7 @@ int smc_synopt_get(struct smc_net *sn)
 	struct smc_synopt_net *so = sn->synopt;
 	int rc = 0;
 
+	might_sleep();
 	if (smc_synopt_hooked(so) && atomic_inc_not_zero(&so->users))
 		return 0;
 	mutex_lock(&so->lock);
@@ -159,6 +160,7 @@ static int hooks_on_device(struct smc_net *sn)
 	struct smc_synopt_net *so;
 	int rc = 0;
 
+	might_sleep();
 	if (sn)
 		return hook_if_used(sn);
 	smp_mb(); /* pairs with smc_synopt_get() */
@@ -181,6 +183,7 @@ void smc_synopt_net_init(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
 
+	might_sleep();
 	so->net = sn->net;
 	mutex_init(&so->lock);
 	spin_lock_init(&so->ports_lock);
@@ -196,6 +199,7 @@ void smc_synopt_net_pre_exit(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
 
+	might_sleep();
 	mutex_lock(&so->lock);
 	so->ending = true;
 	if (so->hooked)
@@ -209,6 +213,7 @@ void smc_synopt_net_exit(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
 
+	might_sleep();
 	mutex_lock(&namespaces_lock);
 	list_del(&so->all);
 	mutex_unlock(&namespaces_lock);

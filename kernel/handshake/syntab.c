@@ -59,6 +59,7 @@ struct smc_syntab *smc_syntab_new(void)
 	struct smc_syntab *t = kvzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
 	unsigned int i;
 
+	might_sleep();
 	if (!t)
 		return NULL;
 	t->seed = get_random_u32();

@@ -165,6 +165,7 @@ void smc_lgr_net_exit(struct smc_net *sn)
 {
 	struct smc_lgr_member *member;
 
+	might_sleep();
 	lgr_terminate_all(NULL, sn->net, true);
 	while ((member = smc_lgr_net_take(sn))) {
 		smc_lgr_member_ops->end(member, SMC_LGR_END_ALL);
@@ -180,6 +181,7 @@ void smc_lgr_net_exit(struct smc_net *sn)
  */
 void smc_lgr_exit(void)
 {
+	might_sleep();
 	lgr_terminate_all(NULL, NULL, true);
 	smc_lgr_wait_freed();
 	rcu_barrier();

@@ -343,5 +343,6 @@ void smc_lgr_stop_work(struct smc_lgr *lgr)
 /* smc_lgr_wait_freed() - waits until all groups are freed, at unload. May sleep. */
 void smc_lgr_wait_freed(void)
 {
+	might_sleep();
 	wait_event(all_gone, !atomic_read(&n_lgrs));
 }

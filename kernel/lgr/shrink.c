@@ -47,6 +47,7 @@ static struct shrinker *shrinker;
 /* smc_lgr_shrink_init() - registers the shrinker, at load. May sleep. Return: 0 or -ENOMEM. */
 int __init smc_lgr_shrink_init(void)
 {
+	might_sleep();
 	shrinker = smc_compat_shrinker_new("smc", shrink_count, shrink_scan);
 	if (!shrinker)
 		return -ENOMEM;
@@ -57,6 +58,7 @@ int __init smc_lgr_shrink_init(void)
 /* smc_lgr_shrink_exit() - undoes it, at unload, when all groups have ended. May sleep. */
 void smc_lgr_shrink_exit(void)
 {
+	might_sleep();
 	smc_compat_shrinker_free(shrinker);
 	cancel_work_sync(&shrink_work);
 }

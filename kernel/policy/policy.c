@@ -126,6 +126,7 @@ struct smc_policy_table *smc_policy_table_new(unsigned int n, gfp_t gfp)
 {
 	struct smc_policy_table *table = kvzalloc(struct_size(table, entries, n), gfp);
 
+	might_sleep();
 	if (table)
 		table->n = n;
 	return table;
@@ -319,6 +320,7 @@ void smc_policy_net_init(struct smc_net *sn)
 /* smc_policy_net_exit() - of a namespace that has no sockets any more. May sleep. */
 void smc_policy_net_exit(struct smc_net *sn)
 {
+	might_sleep();
 	mutex_lock(&sn->policy->lock);
 	smc_policy_replace(sn->policy, NULL);
 	mutex_unlock(&sn->policy->lock);

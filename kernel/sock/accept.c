@@ -143,6 +143,7 @@ static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *time
 	DEFINE_WAIT(wait);
 	int rc = 0;
 
+	might_sleep();
 	prepare_to_wait_exclusive(&sock->wq.wait, &wait, TASK_INTERRUPTIBLE);
 	if (inet_sk_state_load(sk) != TCP_LISTEN)
 		rc = -EINVAL;
@@ -182,9 +183,12 @@ static bool is_promised(const struct sock *sk)
  */
 int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
 {
-	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
-	struct smc_sock *lsmc = smc_table_of(sock);
+	struct smc_sock *lsmc;
+	int rc;
 
+	might_sleep();
+	rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
+	lsmc = smc_table_of(sock);
 	if (rc)
 		return rc;
 	if (is_promised(newsock->sk)) {
@@ -210,6 +214,7 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 	struct smc_sock *lsmc = smc_table_of(sock);
 	int rc;
 
+	might_sleep();
 	arg->err = -EINVAL;
 	if (!lsmc || !lsmc->listener)
 		return -EINVAL;

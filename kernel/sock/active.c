@@ -107,6 +107,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
  */
 void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 {
+	might_sleep();
 	spin_lock_bh(&smc->lock);
 	smp_store_release(&conn->holder, SMC_CONN_ORPHAN); /* pairs with smc_conn_orphan() */
 	set_active(smc, NULL, conn);
@@ -159,8 +160,10 @@ void smc_active_free(struct smc_sock *smc)
 int smc_active_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	struct smc_conn *conn = conn_of(sock);
-	int rc = conn ? smc_tx_send(conn, msg, len) : -ENOTCONN;
+	int rc;
 
+	might_sleep();
+	rc = conn ? smc_tx_send(conn, msg, len) : -ENOTCONN;
 	conn_put(conn);
 	return rc;
 }
@@ -171,6 +174,7 @@ int smc_active_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int 
 	struct smc_conn *conn;
 	int rc;
 
+	might_sleep();
 	if (flags & MSG_ERRQUEUE)
 		return smc_ops_of_tcp(sock->sk)->recvmsg(sock, msg, len, flags);
 	conn = conn_of(sock);
@@ -187,6 +191,7 @@ ssize_t smc_active_splice_read(struct socket *sock, loff_t *ppos, struct pipe_in
 	struct smc_conn *conn;
 	ssize_t rc;
 
+	might_sleep();
 	if (*ppos)
 		return -ESPIPE;
 	conn = conn_of(sock);
@@ -293,6 +298,7 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 {
 	int rc;
 
+	might_sleep();
 	mutex_lock(&smc->state_mutex);
 	smc_listen_stop(smc);
 	smc_setup_stop(smc);
@@ -403,6 +409,7 @@ void smc_active_splice_eof(struct socket *sock)
 {
 	struct smc_conn *conn = conn_of(sock);
 
+	might_sleep();
 	if (conn)
 		smc_tx_push(conn);
 	conn_put(conn);

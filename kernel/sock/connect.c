@@ -64,6 +64,7 @@ int smc_connect_settled(struct socket *sock, long timeo)
 	enum smc_phase phase;
 	int rc = 0;
 
+	might_sleep();
 	if (!smc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 		return 0;
 	add_wait_queue(&sock->wq.wait, &wait);
@@ -148,6 +149,7 @@ out:
 /* smc_connect_undo() - undoes begin_connect(), if TCP has failed to connect. May sleep. */
 void smc_connect_undo(struct smc_sock *smc)
 {
+	might_sleep();
 	mutex_lock(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
 		smc_setup_stop(smc);
@@ -239,6 +241,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	struct smc_sock *smc = smc_table_make(sock);
 	int rc;
 
+	might_sleep();
 	if (!smc)
 		return -ENOMEM;
 	rc = take_error(smc);

@@ -133,6 +133,7 @@ int __init smc_create_init(void)
 {
 	int rc;
 
+	might_sleep();
 	prots[SMC_IPV4] = tcp_prot;
 	prots[SMC_IPV4].init = init4;
 	strscpy(prots[SMC_IPV4].name, "SMC", sizeof(prots[SMC_IPV4].name));
@@ -152,6 +153,7 @@ int __init smc_create_init(void)
 /* smc_create_exit() - from here on no socket can be created. May sleep. */
 void smc_create_exit(void)
 {
+	might_sleep();
 	sock_unregister(PF_SMC);
 	unregister6();
 	inet_unregister_protosw(&protosw4);

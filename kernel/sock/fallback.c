@@ -152,6 +152,7 @@ static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsig
 	struct socket *tmp;
 	int rc;
 
+	might_sleep();
 	rc = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &tmp, sk->sk_kern_sock);
 	if (rc)
 		return rc;
@@ -185,6 +186,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	enum smc_phase phase;
 	int rc = 0;
 
+	might_sleep();
 	if (!smc)
 		return -ENOMEM;
 	mutex_lock(&smc->state_mutex);
@@ -217,5 +219,6 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 /* smc_fallback_exit() - at unload, when no socket is left. May sleep. */
 void smc_fallback_exit(void)
 {
+	might_sleep();
 	cancel_delayed_work_sync(&reap_work);
 }

@@ -137,8 +137,10 @@ static const struct smc_policy_hook hook = { .install = install, .remove = remov
 /* smc_hook_init() - registers with the policy, if this kernel can have the hook; at load. May sleep. Return: 0 or -ENOMEM. */
 int smc_hook_init(void)
 {
-	int rc = prepare();
+	int rc;
 
+	might_sleep();
+	rc = prepare();
 	if (!rc)
 		smc_policy_set_hook(&hook);
 	return rc == -ENOMEM ? rc : 0;
@@ -147,6 +149,7 @@ int smc_hook_init(void)
 /* smc_hook_exit() - at unload: the hook does not run any more. May sleep. */
 void smc_hook_exit(void)
 {
+	might_sleep();
 	smc_policy_drop_hook();
 	finish();
 }

@@ -39,6 +39,7 @@ int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	int rc;
 
+	might_sleep();
 	rc = smc_connect_settled(sock, sock_sndtimeo(sock->sk, msg->msg_flags & MSG_DONTWAIT));
 	if (!rc && (msg->msg_flags & MSG_FASTOPEN))
 		rc = fast_open(sock);
@@ -50,6 +51,7 @@ int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flag
 {
 	int rc = 0;
 
+	might_sleep();
 	if (!(flags & MSG_ERRQUEUE))
 		rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT));
 	return rc ?: settled_ops(sock)->recvmsg(sock, msg, len, flags);
@@ -60,8 +62,10 @@ ssize_t smc_io_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_
 			   size_t len, unsigned int flags)
 {
 	bool nonblock = (flags & SPLICE_F_NONBLOCK) || (sock->file->f_flags & O_NONBLOCK);
-	int rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, nonblock));
+	int rc;
 
+	might_sleep();
+	rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, nonblock));
 	return rc ?: settled_ops(sock)->splice_read(sock, ppos, pipe, len, flags);
 }
 

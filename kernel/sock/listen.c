@@ -59,6 +59,7 @@ struct socket *smc_listen_set_aside(struct socket *newsock)
 {
 	struct socket *sock = new_placeholder(newsock->sk);
 
+	might_sleep();
 	if (!sock)
 		return NULL;
 	smc_sock_copy_zc(newsock, sock);
@@ -114,6 +115,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	struct smc_listener *l = lsmc->listener;
 	struct smc_sock *child = smc_table_new(sock->sk, GFP_KERNEL);
 
+	might_sleep();
 	if (!child) {
 		if (peer_smc)
 			smc_synopt_unreserve(&l->port);
@@ -180,6 +182,7 @@ bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct s
 	struct socket *sock;
 
 	lockdep_assert_held(&lsmc->listener->accept_mutex);
+	might_sleep();
 	if (!smc_accept_queue_await(lsmc->listener))
 		return false;
 	sock = smc_listen_set_aside(newsock);
@@ -391,6 +394,7 @@ int smc_listen(struct socket *sock, int backlog)
 	struct smc_sock *smc = smc_table_make(sock);
 	int rc;
 
+	might_sleep();
 	if (!smc || !make_listener(smc))
 		return -ENOMEM;
 	mutex_lock(&smc->state_mutex);

@@ -129,8 +129,10 @@ static int __init copy_tcp_ops(enum smc_ipv ipv, int family)
 /* smc_ops_init() - at load. May sleep. Return: 0 or the error of an IPv4 socket; a kernel may run without IPv6. */
 int __init smc_ops_init(void)
 {
-	int rc = copy_tcp_ops(SMC_IPV4, AF_INET);
+	int rc;
 
+	might_sleep();
+	rc = copy_tcp_ops(SMC_IPV4, AF_INET);
 	if (!rc && copy_tcp_ops(SMC_IPV6, AF_INET6)) {
 		tcp_ops[SMC_IPV6] = tcp_ops[SMC_IPV4];
 		fill_ops(SMC_IPV6);

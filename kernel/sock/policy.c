@@ -112,6 +112,7 @@ void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_soc
 	struct smc_service_key service;
 
 	lockdep_assert_held(&smc->state_mutex);
+	might_sleep();
 	if (!ask_connect(sock, addr, len, &verdict, &entry, &service))
 		return;
 	smc->service.key = service;
@@ -137,6 +138,7 @@ int smc_policy_listen(struct smc_sock *smc, struct socket *sock)
 	int rc = smc_policy_plan_new(sock, &plan);
 
 	lockdep_assert_held(&smc->state_mutex);
+	might_sleep();
 	if (rc == -ENOMEM)
 		return rc;
 	count_listen(plan);
@@ -198,6 +200,7 @@ static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len,
 	struct smc_policy_entry *entry;
 	struct smc_service_key service;
 
+	might_sleep();
 	if (ask_connect(sock, addr, len, &verdict, &entry, &service))
 		return settle(sock, verdict, entry)->connect(sock, addr, len, flags);
 	/* It fails or, for AF_UNSPEC, disconnects what another thread may have connected. */
@@ -210,6 +213,7 @@ static int undecided_listen(struct socket *sock, int backlog)
 	const struct proto_ops *ops = NULL;
 	struct smc_policy_plan *plan;
 
+	might_sleep();
 	if (!smc_policy_plan_new(sock, &plan) && smc_policy_plan_has_smc(plan, false))
 		ops = become_smc(sock);
 	if (!ops)
@@ -221,6 +225,7 @@ static int undecided_listen(struct socket *sock, int backlog)
 /* sendmsg(2) of an undecided socket: data in a SYN are TCP's. May sleep. Return: as TCP would. */
 static int undecided_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
+	might_sleep();
 	if (msg->msg_flags & MSG_FASTOPEN)
 		return policy_become_tcp(sock)->sendmsg(sock, msg, len);
 	return smc_io_sendmsg(sock, msg, len);
@@ -231,6 +236,7 @@ static int undecided_setsockopt(struct socket *sock, int level, int name, sockpt
 {
 	int rc;
 
+	might_sleep();
 	if (smc_sockopt_takes_over(level, name))
 		return policy_become_tcp(sock)->setsockopt(sock, level, name, val, len);
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);

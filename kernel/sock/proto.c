@@ -139,5 +139,6 @@ void __init smc_proto_init(void)
  */
 void smc_proto_exit(void)
 {
+	might_sleep();
 	synchronize_rcu_tasks();
 }

@@ -41,6 +41,7 @@ bool smc_sockopt_excludes(int level, int name, sockptr_t val)
 {
 	int on;
 
+	might_sleep();
 	if (level != SOL_TCP)
 		return false;
 	/* Whatever its value, as in stock kernels: programs use it to keep a socket from SMC. */

@@ -267,6 +267,7 @@ int smc_table_init(void)
 /* smc_table_exit() - at unload, when no socket is left. May sleep. */
 void smc_table_exit(void)
 {
+	might_sleep();
 	rcu_barrier();
 	kvfree(table);
 	kmem_cache_destroy(cache);

@@ -24,6 +24,7 @@ int smc_transport_register(const struct smc_transport_ops *ops)
 {
 	int rc = -EBUSY;
 
+	might_sleep();
 	if (ops->role >= SMC_ROLES || !ops->local || !ops->offer || !ops->match || !ops->attach)
 		return -EINVAL;
 	mutex_lock(&registry_lock);
@@ -45,6 +46,7 @@ EXPORT_SYMBOL_GPL(smc_transport_register);
  */
 void smc_transport_unregister(const struct smc_transport_ops *ops)
 {
+	might_sleep();
 	mutex_lock(&registry_lock);
 	if (rcu_access_pointer(transports[ops->role]) == ops)
 		RCU_INIT_POINTER(transports[ops->role], NULL);

@@ -36,6 +36,7 @@ static u8 host_eid[SMC_EID_LEN + 1];
 /* smc_ism_register() - lets connections use a device. Process context, may sleep. Return: 0. */
 int smc_ism_register(struct smc_ism_dev *dev)
 {
+	might_sleep();
 	dev->has_hw_id = !smc_pnet_of_hw(dev->parent, 0, dev->hw_id);
 	mutex_lock(&devices_lock);
 	if (!host_eid[0])
@@ -50,6 +51,7 @@ int smc_ism_register(struct smc_ism_dev *dev)
 /* smc_ism_unregister() - undoes it, and ends the groups of the device. Process context, may sleep. */
 void smc_ism_unregister(struct smc_ism_dev *dev)
 {
+	might_sleep();
 	mutex_lock(&devices_lock);
 	list_del(&dev->list);
 	mutex_unlock(&devices_lock);
@@ -134,6 +136,7 @@ struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 {
 	struct smc_ism_dev *dev, *found = NULL;
 
+	might_sleep();
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
 		if (!found && dev->host && dev->ops->share && READ_ONCE(smc_net(sock_net(sk))->sysctl->loopback) != SMC_LOOPBACK_OFF)
@@ -147,6 +150,7 @@ void smc_ism_local(struct smc_local *local)
 {
 	struct smc_ism_dev *dev;
 
+	might_sleep();
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
 		local->d1 |= dev->v1;
@@ -199,6 +203,7 @@ int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 {
 	struct smc_ism_dev *dev;
 
+	might_sleep();
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
 		if (!loopback_allowed(dev, offer->sk) || !is_network_present(dev, offer->sk))
@@ -289,6 +294,7 @@ struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc
 	bool v2 = smc_clc_path_has_d(p->path_v2), v1 = smc_clc_path_has_d(p->path_v1);
 	struct smc_ism_dev *dev, *found = NULL;
 
+	might_sleep();
 	*reason = v2 ? SMC_REASON_NO_D2_DEV : SMC_REASON_NO_D_DEV;
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
@@ -325,6 +331,7 @@ struct smc_ism_dev *smc_ism_of_server(const struct smc_clc_accept *peer)
 {
 	struct smc_ism_dev *dev, *found = NULL;
 
+	might_sleep();
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
 		if (!found && is_servers(dev, peer))
@@ -363,6 +370,7 @@ int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_view *view, void *
 	unsigned int conns, n = 0;
 	int rc = 0;
 
+	might_sleep();
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
 		if (n++ < *next)

@@ -293,6 +293,7 @@ ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	void *bounce;
 	u32 off, done = 0;
 
+	might_sleep();
 	if (((const struct smc_ism_conn *)conn->priv)->dev->ops->copy)
 		return copy_ring(conn, from, len);
 	/* Nothing but data of this connection would wake a writer that waits for memory, and the peer may read none. */

@@ -69,6 +69,7 @@ static void compare_member(struct smc_fabric *f, u8 member, bool second)
 	bool silent;
 
 	lockdep_assert_held(&f->members_lock);
+	might_sleep();
 	silent = look_at_beat(f, member, is != was[1], second);
 	if (is == was[1] && silent == m->silent)
 		return;
@@ -85,6 +86,7 @@ static void compare_members(struct smc_fabric *f, bool second)
 {
 	u8 member;
 
+	might_sleep();
 	mutex_lock(&f->members_lock);
 	for (member = 0; member < f->n_members; member++)
 		if (member != f->own)
@@ -144,6 +146,7 @@ static bool replace_gid(struct smc_fabric *f, u64 old, u64 gid)
 /* Ends the use of the fabric, once. May sleep. */
 static void stop_using(struct smc_fabric *f)
 {
+	might_sleep();
 	if (!xchg(&f->stopped, true))
 		smc_ism_unregister(&f->dev);
 }
@@ -170,6 +173,7 @@ static const char *why_to_leave(const struct smc_fabric *f, u64 entry, u32 numbe
  */
 static void leave_memory(struct smc_fabric *f)
 {
+	might_sleep();
 	spin_lock_bh(&f->lock);
 	WRITE_ONCE(f->gone, true);
 	spin_unlock_bh(&f->lock);
@@ -185,6 +189,7 @@ static void restore_own(struct smc_fabric *f)
 	u64 entry = smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID);
 	const char *why = why_to_leave(f, entry, number);
 
+	might_sleep();
 	if (why) {
 		dev_warn(&f->pdev->dev, "this host leaves the fabric: %s\n", why);
 		/* First, because the area may be another guest's, to which nothing of the connections that end now may be written. */
@@ -410,6 +415,7 @@ static int join_fabric(struct smc_fabric *f)
 {
 	u8 *entry = smc_fabric_entry(f, f->own);
 
+	might_sleep();
 	memset(entry + SMC_FABRIC_ENTRY_USED, 0, SMC_FABRIC_ENTRY_LEN - SMC_FABRIC_ENTRY_USED);
 	strscpy((char *)entry + SMC_FABRIC_ENTRY_HOST, init_utsname()->nodename, SMC_FABRIC_ENTRY_LEN - SMC_FABRIC_ENTRY_HOST);
 	smc_ism_register(&f->dev);
@@ -456,6 +462,7 @@ static int fabric_start(struct pci_dev *pdev)
 	struct smc_fabric *f;
 	int rc;
 
+	might_sleep();
 	/* A device without doorbells, or one that has no memory yet. */
 	if (!pdev->msix_cap || !pci_resource_len(pdev, IVSHMEM_BAR_MEM))
 		return -ENODEV;
@@ -552,11 +559,13 @@ static struct pci_driver fabric_driver = {
 /* smc_fabric_init() - uses the devices that are there, and those that come later; at load. May sleep. Return: 0 or a negative errno. */
 int __init smc_fabric_init(void)
 {
+	might_sleep();
 	return pci_register_driver(&fabric_driver);
 }
 
 /* smc_fabric_exit() - undoes it, at unload, when no connection is left. May sleep. */
 void smc_fabric_exit(void)
 {
+	might_sleep();
 	pci_unregister_driver(&fabric_driver);
 }

@@ -380,6 +380,7 @@ int smc_fabric_dmbs_init(struct smc_fabric *f)
 {
 	u32 block;
 
+	might_sleep();
 	f->used = bitmap_zalloc(f->n_blocks, GFP_KERNEL);
 	f->dmbs = kvcalloc(f->n_blocks, sizeof(*f->dmbs), GFP_KERNEL);
 	if (!f->used || !f->dmbs)

@@ -110,6 +110,7 @@ static void find_quiet(struct smc_fabric *f, u8 member, struct list_head *closin
 {
 	struct smc_fabric_dmb *d, *next;
 
+	might_sleep();
 	mark_named(f, member);
 	list_for_each_entry_safe(d, next, closing, list)
 		if (!d->peer && writer_of(d) == member && find_next_bit(f->named, d->block + d->n, d->block) >= d->block + d->n)
@@ -155,6 +156,7 @@ static int keep_named(struct smc_fabric *f, u8 member)
 {
 	struct smc_fabric_member *m = &f->members[member];
 
+	might_sleep();
 	mark_named(f, member);
 	if (bitmap_empty(f->named, f->n_blocks))
 		return 0;
@@ -177,6 +179,7 @@ int smc_fabric_keep_written(struct smc_fabric *f)
 	u8 member;
 	int rc = 0;
 
+	might_sleep();
 	f->named = bitmap_zalloc(f->n_blocks, GFP_KERNEL);
 	if (!f->named)
 		return -ENOMEM;

@@ -243,6 +243,7 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct de
 {
 	struct smc_hw_dev *hw = kzalloc(sizeof(*hw), GFP_KERNEL);
 
+	might_sleep();
 	if (!hw)
 		return NULL;
 	hw->dmbs = kvcalloc(n_dmbs, sizeof(*hw->dmbs), GFP_KERNEL);
@@ -274,6 +275,7 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct de
  */
 void smc_hw_del(struct smc_hw_dev *hw)
 {
+	might_sleep();
 	smc_ism_unregister(&hw->dev);
 	hw_put(hw);
 	wait_for_completion(&hw->unused);

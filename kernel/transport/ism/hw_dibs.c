@@ -130,11 +130,13 @@ static struct dibs_client client = { .name = "smckit", .ops = &client_ops };
 /* smc_hw_init() - registers the client. May sleep. Return: 0 or a negative errno. */
 int __init smc_hw_init(void)
 {
+	might_sleep();
 	return dibs_register_client(&client);
 }
 
 /* smc_hw_exit() - undoes it. May sleep. */
 void smc_hw_exit(void)
 {
+	might_sleep();
 	dibs_unregister_client(&client);
 }

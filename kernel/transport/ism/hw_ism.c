@@ -113,11 +113,13 @@ static struct ism_client client = {
 /* smc_hw_init() - registers the client. May sleep. Return: 0 or a negative errno. */
 int __init smc_hw_init(void)
 {
+	might_sleep();
 	return ism_register_client(&client);
 }
 
 /* smc_hw_exit() - undoes it. May sleep. */
 void smc_hw_exit(void)
 {
+	might_sleep();
 	ism_unregister_client(&client);
 }

@@ -352,6 +352,7 @@ int __init smc_loopback_init(void)
 {
 	uuid_t id;
 
+	might_sleep();
 	uuid_gen(&id);
 	memcpy(lo_device.gid, &id, sizeof(lo_device.gid));
 	if (loopback_move)
@@ -362,5 +363,6 @@ int __init smc_loopback_init(void)
 /* smc_loopback_exit() - undoes it, at unload, when no connection is left. May sleep. */
 void smc_loopback_exit(void)
 {
+	might_sleep();
 	smc_ism_unregister(&lo_device);
 }

@@ -479,6 +479,7 @@ int __init smc_ism_init(void)
 {
 	int rc;
 
+	might_sleep();
 	if (!smcd)
 		return 0;
 	rc = smc_loopback_init();
@@ -507,6 +508,7 @@ err_loopback:
 /* smc_ism_exit() - undoes it, at unload, when no socket is left. May sleep. */
 void smc_ism_exit(void)
 {
+	might_sleep();
 	if (!smcd)
 		return;
 	smc_transport_unregister(&smc_ism_transport);

@@ -188,6 +188,7 @@ int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
 	int rc;
 
 	lockdep_assert_held(&link->map_rwsem);
+	might_sleep();
 	map->ib = link->path.dev->ib;
 	map->dir = buf->rmb ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	rc = map_pages(map, link, buf);
@@ -228,6 +229,7 @@ struct smc_rdma_buf *smc_rdma_buf_new(bool rmb, u8 code, unsigned int type)
 	unsigned int i;
 	int rc;
 
+	might_sleep();
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&buf->list);

@@ -314,6 +314,7 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	const struct smc_rdma_buf *snd = ((struct smc_rdma_conn *)conn->priv)->snd;
 	u32 off = conn->tx_prod & (snd->size - 1), done = 0;
 
+	might_sleep();
 	while (done < len) {
 		u32 in_page = PAGE_SIZE - (off & (PAGE_SIZE - 1));
 		/* A page may be more than the ring. */

@@ -202,7 +202,7 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 	rcu_read_unlock();
 }
 
-/* smc_rdma_cdc_start() - starts a connection with the RMBE of its peer's ACCEPT or CONFIRM. May sleep. */
+/* smc_rdma_cdc_start() - starts a connection with the RMBE of its peer's ACCEPT or CONFIRM. */
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
 {
 	struct smc_conn *conn = rc->conn;

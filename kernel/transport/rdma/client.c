@@ -46,6 +46,7 @@ int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	struct smc_rdma_offer *ro = smc_rdma_offer_new(offer);
 	bool v1, v2;
 
+	might_sleep();
 	if (!ro)
 		return -ENODEV;
 	v1 = !smc_rdma_choose(offer->sk, 1, NULL, &ro->path[0]);

@@ -222,7 +222,7 @@ static void check_ports_work(struct work_struct *work)
 	smc_rdma_dev_unuse(dev);
 }
 
-/* Looks at the ports again, whatever the event is. A port may have got a GID by which it serves more connections. May sleep. */
+/* Looks at the ports again, whatever the event is. A port may have got a GID by which it serves more connections. */
 static void on_port_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	smc_peers_forget(NULL);
@@ -315,6 +315,7 @@ bool smc_rdma_peer_id(u8 id[8])
 {
 	bool named;
 
+	might_sleep();
 	mutex_lock(&devs_lock);
 	named = !is_zero_ether_addr(peer_id + 2);
 	memcpy(id, peer_id, sizeof(peer_id));
@@ -337,6 +338,7 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 	struct smc_rdma_dev *dev;
 	int rc = 0;
 
+	might_sleep();
 	mutex_lock(&devs_lock);
 	list_for_each_entry(dev, &devs, list) {
 		rc = fn(dev, arg);
@@ -350,11 +352,13 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 /* smc_rdma_devices_init() - at load. May sleep. Return: 0 or a negative errno. */
 int __init smc_rdma_devices_init(void)
 {
+	might_sleep();
 	return ib_register_client(&client);
 }
 
 /* smc_rdma_devices_exit() - at unload. May sleep. */
 void smc_rdma_devices_exit(void)
 {
+	might_sleep();
 	ib_unregister_client(&client);
 }

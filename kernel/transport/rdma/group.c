@@ -12,6 +12,7 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = kvzalloc(sizeof(*group), GFP_KERNEL);
 
+	might_sleep();
 	if (!group)
 		return -ENOMEM;
 	group->lgr = lgr;
@@ -521,6 +522,7 @@ void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 
+	might_sleep();
 	smc_rdma_llc_flush(group, until);
 }
 

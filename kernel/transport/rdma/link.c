@@ -406,6 +406,7 @@ void smc_link_finish(struct smc_link *link)
 /* smc_link_end() - takes a link down for good. Called once. May sleep. */
 void smc_link_end(struct smc_link *link)
 {
+	might_sleep();
 	smc_link_stop(link);
 	smc_link_finish(link);
 }
@@ -413,6 +414,7 @@ void smc_link_end(struct smc_link *link)
 /* smc_link_discard() - ends a link that no group has. May sleep. */
 void smc_link_discard(struct smc_link *link)
 {
+	might_sleep();
 	smc_link_end(link);
 	/* An event of its adapter or port may have failed the link already. */
 	if (cancel_work_sync(&link->down)) {
@@ -486,6 +488,7 @@ int smc_link_to_rtr(struct smc_link *link)
 {
 	int rc;
 
+	might_sleep();
 	mutex_lock(&link->lock);
 	rc = link->gone ? -ENOTCONN : qp_to_rtr(link);
 	mutex_unlock(&link->lock);
@@ -517,6 +520,7 @@ int smc_link_to_rts(struct smc_link *link)
 {
 	int rc;
 
+	might_sleep();
 	mutex_lock(&link->lock);
 	rc = link->gone ? -ENOTCONN : qp_to_rts(link);
 	mutex_unlock(&link->lock);

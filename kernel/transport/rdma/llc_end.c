@@ -292,6 +292,7 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 	bool awaits_delete;
 	long left;
 
+	might_sleep();
 	spin_lock_bh(&group->lock);
 	smc_rdma_llc_delete_link(group);
 	until = group->llc.delete_sent + DELETE_LINK_TIMEOUT;

@@ -37,6 +37,7 @@ struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer)
 {
 	struct smc_rdma_offer *ro = kzalloc(sizeof(*ro), GFP_KERNEL_ACCOUNT);
 
+	might_sleep();
 	if (!ro)
 		return NULL;
 	INIT_LIST_HEAD(&ro->list);
@@ -127,6 +128,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link *link = smc_link_new(group, path, smc_net(ro->lgr->key.net)->sysctl);
 
+	might_sleep();
 	if (IS_ERR(link))
 		return memory_reason(PTR_ERR(link));
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
@@ -223,6 +225,7 @@ static int publish_conn(struct smc_rdma_conn *rc)
 	struct smc_conn *conn = rc->conn;
 	bool ended;
 
+	might_sleep();
 	if (xa_err(xa_store_bh(&rc->group->conns, conn->member.token, conn, GFP_KERNEL)))
 		return SMC_REASON_MEM;
 	rcu_assign_pointer(rc->group->by_rmb[rc->rmb->id], rc);
@@ -245,6 +248,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	struct smc_rdma_conn *rc = alloc_conn(ro);
 	struct smc_conn *conn;
 
+	might_sleep();
 	if (IS_ERR(rc))
 		return memory_reason(PTR_ERR(rc));
 	smc_lgr_get(ro->lgr);
@@ -324,6 +328,7 @@ int smc_rdma_open_link(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 
+	might_sleep();
 	if (smc_link_to_rts(rc->link))
 		return SMC_REASON_READY_LINK;
 	if (smc_link_register(rc->link, rc->rmb) || smc_link_register(rc->link, rc->snd))
@@ -383,6 +388,7 @@ void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept 
 	const struct smc_link *link = ro->link;
 	const struct smc_buf_map *map = smc_rdma_buf_map_of(rc->rmb, link);
 
+	might_sleep();
 	a->version = rc->group->version;
 	a->smcd = false;
 	a->first_contact = ro->first;
@@ -412,6 +418,7 @@ int smc_rdma_set_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *pe
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 
+	might_sleep();
 	if (ro->first)
 		smc_rtoken_add(rc->link, peer->rkey, peer->rmb_addr);
 	if (!smc_rtoken_bind(rc, peer, ro->first))
@@ -556,6 +563,7 @@ int __init smc_rdma_init(void)
 {
 	int rc;
 
+	might_sleep();
 	if (!smcr)
 		return 0;
 	rc = smc_rdma_devices_init();
@@ -570,6 +578,7 @@ int __init smc_rdma_init(void)
 /* smc_rdma_exit() - at unload, when no socket is left. May sleep. */
 void smc_rdma_exit(void)
 {
+	might_sleep();
 	if (!smcr)
 		return;
 	smc_transport_unregister(&smc_rdma_transport);

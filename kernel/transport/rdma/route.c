@@ -52,6 +52,7 @@ struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16])
 {
 	__be32 daddr;
 
+	might_sleep();
 	memcpy(&daddr, gid + 12, sizeof(daddr));
 	return smc_rdma_gid_is_ipv4(gid) ? dst_of_ipv4(sk, daddr) : dst_of_ipv6(sk, gid);
 }
@@ -97,6 +98,7 @@ int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_A
 	struct dst_entry *dst = smc_rdma_dst(offer->sk, gid);
 	int rc = 0;
 
+	might_sleep();
 	if (IS_ERR(dst))
 		return -ENETUNREACH;
 	*gateway = has_gateway(dst, gid);

@@ -204,5 +204,6 @@ int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 {
 	struct dev_walk s = { .net = net, .next = next, .fn = fn, .arg = arg };
 
+	might_sleep();
 	return smc_rdma_dev_walk(show_device, &s);
 }
