@@ -162,7 +162,7 @@ static struct pernet_operations ns_ops = {
 };
 
 /*
- * smc_net_init() - makes the work queues and the parts of all namespaces, now and later. May sleep. Return: 0 or a
+ * smc_net_init() - makes the work queues and the parts of all namespaces, now and later. Return: 0 or a
  * negative errno.
  */
 int __init smc_net_init(void)
@@ -183,7 +183,7 @@ int __init smc_net_init(void)
 	return rc;
 }
 
-/* smc_net_exit() - undoes it, at unload, when no socket is left. May sleep. */
+/* smc_net_exit() - undoes it, at unload, when no socket is left. */
 void smc_net_exit(void)
 {
 	might_sleep();

@@ -156,8 +156,6 @@ void smc_close_check_tcp(struct smc_conn *conn)
  * smc_close_app() - the application closes its socket, or disconnects it
  * @conn: the connection
  * @hard: abort the connection, even if all data was read
- *
- * Context: process, may sleep.
  */
 void smc_close_app(struct smc_conn *conn, bool hard)
 {
@@ -270,7 +268,7 @@ void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
 
 /*
  * smc_close_check_lgr() - for a connection that has just become active: ends it if its group ended before, or if an
- * IPsec policy applies to it. Process context, may sleep.
+ * IPsec policy applies to it.
  */
 void smc_close_check_lgr(struct smc_conn *conn)
 {

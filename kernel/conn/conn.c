@@ -22,7 +22,6 @@ static struct kmem_cache *conn_cache;
  *
  * The transport then fills in rx and what it knows of the peer's receive buffer, and calls smc_lgr_add_member().
  *
- * Context: process, may sleep.
  * Return: the connection, with a reference for the caller; the connection holds another until it is over.
  * NULL without memory; then the slot of the group is free again.
  */
@@ -429,7 +428,7 @@ int __init smc_conn_init(void)
 	return conn_cache ? 0 : -ENOMEM;
 }
 
-/* smc_conn_exit() - at unload. May sleep. */
+/* smc_conn_exit() - at unload. */
 void smc_conn_exit(void)
 {
 	might_sleep();

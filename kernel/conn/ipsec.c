@@ -99,8 +99,6 @@ static bool ipsec_route_transforms(struct sock *sk)
 /**
  * smc_ipsec_applies() - returns whether a policy of the socket or of the host applies to a connection
  * @sk: its TCP sock
- *
- * Context: process, may sleep.
  */
 bool smc_ipsec_applies(struct sock *sk)
 {
@@ -126,8 +124,6 @@ bool smc_ipsec_applies(struct sock *sk)
  *        ipsec_recheck() sees the connection
  *
  * The application gets ECONNRESET, and the peer an abort by CDC, since a reset of TCP may not reach it any more.
- *
- * Context: process, may sleep.
  */
 void smc_ipsec_check(struct smc_conn *conn)
 {
@@ -264,14 +260,14 @@ void smc_ipsec_net_init(struct smc_net *sn)
 	INIT_WORK(&sn->ipsec, ipsec_recheck);
 }
 
-/* smc_ipsec_net_exit() - undoes it. May sleep. */
+/* smc_ipsec_net_exit() - undoes it. */
 void smc_ipsec_net_exit(struct smc_net *sn)
 {
 	might_sleep();
 	cancel_work_sync(&sn->ipsec);
 }
 
-/* smc_ipsec_init() - at load, after smc_net_init(). May sleep. Return: 0. */
+/* smc_ipsec_init() - at load, after smc_net_init(). Return: 0. */
 int __init smc_ipsec_init(void)
 {
 	might_sleep();
@@ -279,7 +275,7 @@ int __init smc_ipsec_init(void)
 	return 0;
 }
 
-/* smc_ipsec_exit() - at unload, before smc_net_exit(). May sleep. */
+/* smc_ipsec_exit() - at unload, before smc_net_exit(). */
 void smc_ipsec_exit(void)
 {
 	might_sleep();

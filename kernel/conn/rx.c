@@ -514,7 +514,6 @@ static ssize_t rx_run(struct rx_call *c)
  * @len: bytes that fit
  * @flags: MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, MSG_OOB
  *
- * Context: process, may sleep.
  * Return: bytes, 0 at the end of the stream, or the negative errno that TCP would return.
  */
 int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags)
@@ -545,7 +544,6 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
  * @len: bytes at most; not 0
  * @nonblock: do not wait
  *
- * Context: process, may sleep.
  * Return: bytes, 0 at the end of the stream, or the negative errno that TCP would return.
  */
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock)

@@ -71,7 +71,7 @@ void smc_tx_wake(struct smc_conn *conn)
 
 /*
  * smc_tx_retry() - for a writer that has found no memory: perhaps there is some now. Called every few seconds, as the reader may not
- * read before it has more. May sleep.
+ * read before it has more.
  */
 void smc_tx_retry(struct smc_conn *conn)
 {
@@ -143,7 +143,7 @@ static void tx_signal_rest(struct smc_conn *conn)
 		tx_signal(conn, false);
 }
 
-/* smc_tx_push() - signals data that was held back, also by the transport. Process context, may sleep. */
+/* smc_tx_push() - signals data that was held back, also by the transport. */
 void smc_tx_push(struct smc_conn *conn)
 {
 	might_sleep();
@@ -154,7 +154,7 @@ void smc_tx_push(struct smc_conn *conn)
 	mutex_unlock(&conn->tx_lock);
 }
 
-/* smc_tx_shut() - shutdown(SHUT_WR). Process context, may sleep. */
+/* smc_tx_shut() - shutdown(SHUT_WR). */
 void smc_tx_shut(struct smc_conn *conn)
 {
 	might_sleep();
@@ -406,7 +406,6 @@ static void tx_zerocopy_end(struct ubuf_info *uarg, ssize_t done)
  * @msg: the data and MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, which makes its last byte urgent
  * @len: bytes of it
  *
- * Context: process, may sleep.
  * Return: bytes, or the negative errno that TCP would return.
  */
 int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)

@@ -233,7 +233,7 @@ void smc_memory_view(const struct smc_net *sn, struct smc_memory_view *view)
 	view->refused = atomic64_read(&pool->refused);
 }
 
-/* smc_memory_net_init() - makes the pool of a namespace. May sleep. Return: 0 or -ENOMEM. */
+/* smc_memory_net_init() - makes the pool of a namespace. Return: 0 or -ENOMEM. */
 int smc_memory_net_init(struct smc_net *sn)
 {
 	struct smc_memory_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);

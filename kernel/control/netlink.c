@@ -108,7 +108,7 @@ struct genl_family smc_netlink_family __ro_after_init = {
 	.resv_start_op = SMC_NETLINK_DISABLE_HS_LIMITATION + 1,
 };
 
-/* smc_netlink_init() - registers the family, after smc_net_init(). May sleep. Return: 0 or a negative errno. */
+/* smc_netlink_init() - registers the family, after smc_net_init(). Return: 0 or a negative errno. */
 int __init smc_netlink_init(void)
 {
 	might_sleep();
@@ -116,7 +116,7 @@ int __init smc_netlink_init(void)
 	return genl_register_family(&smc_netlink_family);
 }
 
-/* smc_netlink_exit() - unregisters the family, before smc_net_exit(). May sleep. */
+/* smc_netlink_exit() - unregisters the family, before smc_net_exit(). */
 void smc_netlink_exit(void)
 {
 	might_sleep();

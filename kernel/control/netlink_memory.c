@@ -30,7 +30,7 @@ static int put_pool(struct sk_buff *skb, int type, const struct smc_net *sn)
 
 /*
  * smc_netlink_get_memory() - the answer to SMCKIT_CMD_MEMORY_GET: one message, with the host in the initial namespace only,
- * because other namespaces need not know what the rest of the host does. May sleep. Return: as smc_netlink_dump_info().
+ * because other namespaces need not know what the rest of the host does. Return: as smc_netlink_dump_info().
  */
 int smc_netlink_get_memory(struct sk_buff *skb, struct netlink_callback *cb)
 {

@@ -73,14 +73,14 @@ struct genl_family smc_netlink_own_family __ro_after_init = {
 	.resv_start_op = SMCKIT_CMD_LGR_DELETE,
 };
 
-/* smc_netlink_own_init() - registers the family. May sleep. Return: 0 or a negative errno. */
+/* smc_netlink_own_init() - registers the family. Return: 0 or a negative errno. */
 int __init smc_netlink_own_init(void)
 {
 	might_sleep();
 	return genl_register_family(&smc_netlink_own_family);
 }
 
-/* smc_netlink_own_exit() - unregisters it; no request runs afterwards. May sleep. */
+/* smc_netlink_own_exit() - unregisters it; no request runs afterwards. */
 void smc_netlink_own_exit(void)
 {
 	might_sleep();

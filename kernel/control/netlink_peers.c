@@ -42,7 +42,7 @@ static int add_peer(const struct smc_peers_key *key, const struct smc_peers_why 
 	return 0;
 }
 
-/* smc_netlink_get_peers() - the answer to SMCKIT_CMD_PEER_GET. May sleep. Return: as smc_netlink_dump_info(). */
+/* smc_netlink_get_peers() - the answer to SMCKIT_CMD_PEER_GET. Return: as smc_netlink_dump_info(). */
 int smc_netlink_get_peers(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };

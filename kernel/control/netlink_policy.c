@@ -91,7 +91,7 @@ static int put_table(struct sk_buff *skb, const struct smc_policy_table *table, 
 	return i == from && table && from < table->n ? -EMSGSIZE : (int)i;
 }
 
-/* smc_netlink_get_policy() - the answer to SMCKIT_CMD_POLICY_GET. May sleep. Return: as smc_netlink_dump_info(). */
+/* smc_netlink_get_policy() - the answer to SMCKIT_CMD_POLICY_GET. Return: as smc_netlink_dump_info(). */
 int smc_netlink_get_policy(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct smc_net *sn = smc_net(sock_net(skb->sk));
@@ -327,7 +327,7 @@ static int change(struct smc_policy_net *pn, struct genl_info *info)
 	return rc;
 }
 
-/* smc_netlink_set_policy() - SMCKIT_CMD_POLICY_SET. May sleep. Return: 0 or a negative errno. */
+/* smc_netlink_set_policy() - SMCKIT_CMD_POLICY_SET. Return: 0 or a negative errno. */
 int smc_netlink_set_policy(struct sk_buff *skb, struct genl_info *info)
 {
 	struct smc_policy_net *pn = smc_net(genl_info_net(info))->policy;

@@ -36,7 +36,7 @@ static int add_service_msg(struct sk_buff *skb, struct netlink_callback *cb, con
 	return 0;
 }
 
-/* smc_netlink_get_services() - the answer to SMCKIT_CMD_SERVICE_GET. May sleep. Return: as smc_netlink_dump_info(). */
+/* smc_netlink_get_services() - the answer to SMCKIT_CMD_SERVICE_GET. Return: as smc_netlink_dump_info(). */
 int smc_netlink_get_services(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct smc_net *sn = smc_net(sock_net(skb->sk));
@@ -59,7 +59,7 @@ int smc_netlink_get_services(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-/* smc_netlink_flush_services() - SMCKIT_CMD_SERVICE_FLUSH. May sleep. Return: 0. */
+/* smc_netlink_flush_services() - SMCKIT_CMD_SERVICE_FLUSH. Return: 0. */
 int smc_netlink_flush_services(struct sk_buff *skb, struct genl_info *info)
 {
 	might_sleep();

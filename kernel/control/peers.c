@@ -208,8 +208,6 @@ static void remove_old_entry(struct smc_peers_net *pn, const struct smc_peers_ke
  * @stamp: from smc_peers_stamp() before that was found out: if this host has changed since, the peer is not remembered
  *
  * Does nothing without memory.
- *
- * Context: process, may sleep.
  */
 void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const struct smc_peers_why *why,
 		   const struct smc_peers_stamp *stamp)
@@ -278,8 +276,6 @@ static void peers_device_work(struct work_struct *work)
  *
  * Called after the change. When this returns, sockets that have listened without a device answer peers with SMC; without memory that
  * takes longer.
- *
- * Context: process, may sleep.
  */
 void smc_peers_device(struct smc_net *sn)
 {
@@ -298,7 +294,7 @@ void smc_peers_device_soon(void)
 	mod_delayed_work(smc_net_wq, &device_work, 0);
 }
 
-/* smc_peers_device_exit() - at unload, when no device and no transport is left: the work uses the list of namespaces. May sleep. */
+/* smc_peers_device_exit() - at unload, when no device and no transport is left: the work uses the list of namespaces. */
 void smc_peers_device_exit(void)
 {
 	might_sleep();

@@ -202,7 +202,6 @@ static bool is_full(const struct smc_net *snet, unsigned int n)
  * A device has one entry only, whatever its port. Adding several devices succeeds if one of them was new. Outside of the
  * initial namespace RDMA devices are skipped.
  *
- * Context: process, may sleep.
  * Return: 0, -EEXIST if nothing was added, -ENOSPC, -EINVAL or -ENOMEM; after an error the table is unchanged.
  */
 int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_device *devices,
@@ -277,7 +276,6 @@ static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
  * @id: PNET ID, compared as it is
  * @device: the device, with port 0 for all of its ports; NULL for all devices
  *
- * Context: process, may sleep.
  * Return: 0, or -ENOENT if there is no such entry.
  */
 int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_device *device)
@@ -290,7 +288,7 @@ int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_
 	return rc;
 }
 
-/* smc_pnet_flush() - empties the table of a namespace. Process context, may sleep. */
+/* smc_pnet_flush() - empties the table of a namespace. */
 void smc_pnet_flush(struct smc_net *snet)
 {
 	might_sleep();
@@ -303,7 +301,6 @@ void smc_pnet_flush(struct smc_net *snet)
  * @snet: namespace
  * @walk: the visitor, which may sleep; the table is locked
  *
- * Context: process, may sleep.
  * Return: 0, or what the visitor returned to end the walk.
  */
 int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
@@ -434,7 +431,6 @@ int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN])
  *
  * It takes precedence over the table.
  *
- * Context: process, may sleep.
  * Return: 0 or -ENOENT, on other machines always the latter.
  */
 int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN])
@@ -519,7 +515,7 @@ int smc_pnet_net_init(struct smc_net *snet)
 	return 0;
 }
 
-/* smc_pnet_net_exit() - frees the table of a namespace. Process context, may sleep. */
+/* smc_pnet_net_exit() - frees the table of a namespace. */
 void smc_pnet_net_exit(struct smc_net *snet)
 {
 	might_sleep();
@@ -527,7 +523,7 @@ void smc_pnet_net_exit(struct smc_net *snet)
 }
 
 /*
- * smc_pnet_init() - follows the network interfaces of all namespaces, after smc_net_init(). May sleep. Return: 0 or a
+ * smc_pnet_init() - follows the network interfaces of all namespaces, after smc_net_init(). Return: 0 or a
  * negative errno.
  */
 int smc_pnet_init(void)
@@ -536,7 +532,7 @@ int smc_pnet_init(void)
 	return register_netdevice_notifier(&netdev_notifier);
 }
 
-/* smc_pnet_exit() - undoes smc_pnet_init(), before smc_net_exit(). May sleep. */
+/* smc_pnet_exit() - undoes smc_pnet_init(), before smc_net_exit(). */
 void smc_pnet_exit(void)
 {
 	might_sleep();

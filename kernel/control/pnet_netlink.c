@@ -193,14 +193,14 @@ static struct genl_family family __ro_after_init = {
 	.resv_start_op = SMC_PNETID_FLUSH + 1,
 };
 
-/* smc_pnet_netlink_init() - registers the family, after smc_net_init(). May sleep. Return: 0 or a negative errno. */
+/* smc_pnet_netlink_init() - registers the family, after smc_net_init(). Return: 0 or a negative errno. */
 int __init smc_pnet_netlink_init(void)
 {
 	might_sleep();
 	return genl_register_family(&family);
 }
 
-/* smc_pnet_netlink_exit() - unregisters the family, before smc_net_exit(). May sleep. */
+/* smc_pnet_netlink_exit() - unregisters the family, before smc_net_exit(). */
 void smc_pnet_netlink_exit(void)
 {
 	might_sleep();

@@ -173,7 +173,7 @@ static int write_setting(struct file *file, char *text, size_t size)
 	return smc_sysctl_set(snet, setting_of(file)->knob, value);
 }
 
-/* smc_proc_net_init() - makes /proc/net/smc of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
+/* smc_proc_net_init() - makes /proc/net/smc of a namespace. Return: 0 or -ENOMEM. */
 int smc_proc_net_init(struct smc_net *snet)
 {
 	struct proc_dir_entry *dir;
@@ -197,7 +197,7 @@ remove:
 	return -ENOMEM;
 }
 
-/* smc_proc_net_exit() - removes it, before the table and the settings of the namespace. Process context, may sleep. */
+/* smc_proc_net_exit() - removes it, before the table and the settings of the namespace. */
 void smc_proc_net_exit(struct smc_net *snet)
 {
 	might_sleep();

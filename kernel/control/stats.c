@@ -207,7 +207,7 @@ void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum)
 			sum->buf_usage[tech][rx] = atomic64_read(&snet->stats->buf_usage[tech][rx]);
 }
 
-/* smc_stats_net_init() - makes the counters of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
+/* smc_stats_net_init() - makes the counters of a namespace. Return: 0 or -ENOMEM. */
 int smc_stats_net_init(struct smc_net *snet)
 {
 	int cpu;
@@ -222,7 +222,7 @@ int smc_stats_net_init(struct smc_net *snet)
 	return 0;
 }
 
-/* smc_stats_net_exit() - frees the counters of a namespace, which are no longer in use. Process context, may sleep. */
+/* smc_stats_net_exit() - frees the counters of a namespace, which are no longer in use. */
 void smc_stats_net_exit(struct smc_net *snet)
 {
 	might_sleep();

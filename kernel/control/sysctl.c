@@ -196,7 +196,7 @@ static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const 
 	}
 }
 
-/* smc_sysctl_net_init() - sets and shows the defaults of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
+/* smc_sysctl_net_init() - sets and shows the defaults of a namespace. Return: 0 or -ENOMEM. */
 int smc_sysctl_net_init(struct smc_net *snet)
 {
 	struct ctl_table *table;
@@ -222,7 +222,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	return 0;
 }
 
-/* smc_sysctl_net_exit() - undoes smc_sysctl_net_init(). Process context, may sleep. */
+/* smc_sysctl_net_exit() - undoes smc_sysctl_net_init(). */
 void smc_sysctl_net_exit(struct smc_net *snet)
 {
 	might_sleep();

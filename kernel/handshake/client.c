@@ -7,7 +7,7 @@
 #include "handshake.h"
 
 /*
- * smc_client_propose() - sends the PROPOSAL, or DECLINE if there is no device. May sleep. Return: as
+ * smc_client_propose() - sends the PROPOSAL, or DECLINE if there is no device. Return: as
  * smc_rendezvous_step().
  */
 int smc_client_propose(struct smc_rendezvous *rv)

@@ -62,7 +62,6 @@ static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct s
  *
  * Each end of a connection asks before it offers or accepts anything.
  *
- * Context: process, may sleep.
  * Return: 0, or the reason why the connection has to be TCP.
  */
 u32 smc_negotiate_policy(struct sock *sk)

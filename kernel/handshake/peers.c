@@ -138,8 +138,6 @@ void smc_handshake_mark_reachable(const struct sock *sk)
  * which SMC was possible
  * @rv: a rendezvous that has ended
  * @rc: how, as smc_rendezvous_step() returns it
- *
- * Context: process, may sleep.
  */
 void smc_handshake_remember(const struct smc_rendezvous *rv, int rc)
 {

@@ -48,7 +48,7 @@ struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct d
 	return rv;
 }
 
-/* smc_rendezvous_free() - after the last step; ends a connection that is still in the offer. May sleep. */
+/* smc_rendezvous_free() - after the last step; ends a connection that is still in the offer. */
 void smc_rendezvous_free(struct smc_rendezvous *rv)
 {
 	might_sleep();

@@ -42,7 +42,7 @@ int __init smc_synopt_init(void)
 	return rhashtable_init(&listeners, &params);
 }
 
-/* smc_synopt_exit() - at unload, when no socket is left. May sleep. */
+/* smc_synopt_exit() - at unload, when no socket is left. */
 void smc_synopt_exit(void)
 {
 	might_sleep();

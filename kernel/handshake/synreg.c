@@ -113,7 +113,7 @@ void smc_synopt_reap(struct smc_synopt_net *so)
  * smc_synopt_get() - one more socket of a namespace listens or connects
  * @sn: the namespace
  *
- * Registers the hooks if there is a device. May sleep. Return: 0 or -ENOMEM.
+ * Registers the hooks if there is a device. Return: 0 or -ENOMEM.
  */
 int smc_synopt_get(struct smc_net *sn)
 {
@@ -154,7 +154,7 @@ static int hook_if_used(struct smc_net *sn)
 	return rc;
 }
 
-/* There may be a device for connections of a namespace, or of all if @sn is NULL. May sleep. Return: 0 or -ENOMEM. */
+/* There may be a device for connections of a namespace, or of all if @sn is NULL. Return: 0 or -ENOMEM. */
 static int hooks_on_device(struct smc_net *sn)
 {
 	struct smc_synopt_net *so;
@@ -178,7 +178,7 @@ static int hooks_on_device(struct smc_net *sn)
 	return rc;
 }
 
-/* smc_synopt_net_init() - of a new namespace. May sleep. */
+/* smc_synopt_net_init() - of a new namespace. */
 void smc_synopt_net_init(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
@@ -194,7 +194,7 @@ void smc_synopt_net_init(struct smc_net *sn)
 	mutex_unlock(&namespaces_lock);
 }
 
-/* smc_synopt_net_pre_exit() - the namespace goes, after a grace period; no socket of ours is left in it. May sleep. */
+/* smc_synopt_net_pre_exit() - the namespace goes, after a grace period; no socket of ours is left in it. */
 void smc_synopt_net_pre_exit(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
@@ -208,7 +208,7 @@ void smc_synopt_net_pre_exit(struct smc_net *sn)
 	mutex_unlock(&so->lock);
 }
 
-/* smc_synopt_net_exit() - the namespace has gone, or could not be set up: no packet is in a hook any more. May sleep. */
+/* smc_synopt_net_exit() - the namespace has gone, or could not be set up: no packet is in a hook any more. */
 void smc_synopt_net_exit(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;

@@ -53,7 +53,7 @@ struct smc_syntab {
 	struct bucket		bucket[BUCKETS];
 };
 
-/* smc_syntab_new() - an empty table. May sleep. Return: NULL without memory. */
+/* smc_syntab_new() - an empty table. Return: NULL without memory. */
 struct smc_syntab *smc_syntab_new(void)
 {
 	struct smc_syntab *t = kvzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
@@ -68,7 +68,7 @@ struct smc_syntab *smc_syntab_new(void)
 	return t;
 }
 
-/* smc_syntab_free() - after the last user. May sleep. */
+/* smc_syntab_free() - after the last user. */
 void smc_syntab_free(struct smc_syntab *t)
 {
 	struct hlist_node *next;

@@ -209,7 +209,6 @@ static struct smc_lgr *lgr_reserve(const struct smc_lgr_key *key, const void *hi
  * @hint: for the transport's lgr_fits
  * @first: result: whether the group was formed
  *
- * Context: process, may sleep.
  * Return: the group with a reference, both to be given back by smc_lgr_leave(), or taken over by smc_conn_new();
  * ERR_PTR(-ENOENT) if there is no such group, ERR_PTR(-ENOMEM).
  */
@@ -340,7 +339,7 @@ void smc_lgr_stop_work(struct smc_lgr *lgr)
 	lgr_cancel(lgr, &lgr->trim);
 }
 
-/* smc_lgr_wait_freed() - waits until all groups are freed, at unload. May sleep. */
+/* smc_lgr_wait_freed() - waits until all groups are freed, at unload. */
 void smc_lgr_wait_freed(void)
 {
 	might_sleep();

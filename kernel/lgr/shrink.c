@@ -44,7 +44,7 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 
 static struct shrinker *shrinker;
 
-/* smc_lgr_shrink_init() - registers the shrinker, at load. May sleep. Return: 0 or -ENOMEM. */
+/* smc_lgr_shrink_init() - registers the shrinker, at load. Return: 0 or -ENOMEM. */
 int __init smc_lgr_shrink_init(void)
 {
 	might_sleep();
@@ -55,7 +55,7 @@ int __init smc_lgr_shrink_init(void)
 	return 0;
 }
 
-/* smc_lgr_shrink_exit() - undoes it, at unload, when all groups have ended. May sleep. */
+/* smc_lgr_shrink_exit() - undoes it, at unload, when all groups have ended. */
 void smc_lgr_shrink_exit(void)
 {
 	might_sleep();

@@ -116,14 +116,14 @@ static int lgr_reboot_notify(struct notifier_block *nb, unsigned long code, void
 
 static struct notifier_block reboot_notifier = { .notifier_call = lgr_reboot_notify };
 
-/* smc_reboot_init() - registers the notifier. Process context, may sleep. Return: 0 or a negative errno. */
+/* smc_reboot_init() - registers the notifier. Return: 0 or a negative errno. */
 int __init smc_reboot_init(void)
 {
 	might_sleep();
 	return register_reboot_notifier(&reboot_notifier);
 }
 
-/* smc_reboot_exit() - unregisters it, before the groups end. Process context, may sleep. */
+/* smc_reboot_exit() - unregisters it, before the groups end. */
 void smc_reboot_exit(void)
 {
 	might_sleep();

@@ -62,7 +62,7 @@ static void policy_unhook_work(struct work_struct *work)
 	mutex_unlock(&hook_mutex);
 }
 
-/* smc_policy_set_hook() - registers what turns sockets of TCP into our own, at load. May sleep. */
+/* smc_policy_set_hook() - registers what turns sockets of TCP into our own, at load. */
 void smc_policy_set_hook(const struct smc_policy_hook *h)
 {
 	might_sleep();
@@ -71,7 +71,7 @@ void smc_policy_set_hook(const struct smc_policy_hook *h)
 	mutex_unlock(&hook_mutex);
 }
 
-/* smc_policy_drop_hook() - undoes it, at unload: from here on the hook does not run, although namespaces have rules. May sleep. */
+/* smc_policy_drop_hook() - undoes it, at unload: from here on the hook does not run, although namespaces have rules. */
 void smc_policy_drop_hook(void)
 {
 	might_sleep();
@@ -121,7 +121,7 @@ void smc_policy_put(struct smc_policy_entry *entry)
 		kfree_rcu(entry, rcu);
 }
 
-/* smc_policy_table_new() - makes a table with room for @n rules. May sleep. Return: NULL without memory. */
+/* smc_policy_table_new() - makes a table with room for @n rules. Return: NULL without memory. */
 struct smc_policy_table *smc_policy_table_new(unsigned int n, gfp_t gfp)
 {
 	struct smc_policy_table *table = kvzalloc(struct_size(table, entries, n), gfp);
@@ -317,7 +317,7 @@ void smc_policy_net_init(struct smc_net *sn)
 	smc_service_net_init(&sn->policy->services);
 }
 
-/* smc_policy_net_exit() - of a namespace that has no sockets any more. May sleep. */
+/* smc_policy_net_exit() - of a namespace that has no sockets any more. */
 void smc_policy_net_exit(struct smc_net *sn)
 {
 	might_sleep();

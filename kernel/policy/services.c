@@ -92,7 +92,7 @@ void smc_service_net_init(struct smc_service_net *services)
 	services->seed = get_random_u32();
 }
 
-/* smc_service_flush() - forgets all services. May sleep. */
+/* smc_service_flush() - forgets all services. */
 void smc_service_flush(struct smc_net *sn)
 {
 	struct smc_service_net *services = &sn->policy->services;

@@ -178,7 +178,7 @@ static bool is_promised(const struct sock *sk)
 
 /*
  * smc_accept_fallback() - accept(2) on a listener that has fallen back, or that the policy has left to TCP: then its connections are
- * not ours, either. May sleep. Return: as TCP would; -ECONNABORTED if the connection had to be reset, since TCP has moved it here
+ * not ours, either. Return: as TCP would; -ECONNABORTED if the connection had to be reset, since TCP has moved it here
  * from a listener that has promised its client SMC.
  */
 int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)

@@ -66,7 +66,7 @@ static void set_active(struct smc_sock *smc, struct socket *sock, struct smc_con
  * @conn: the connection; takes over the reference
  *
  * If the application has closed the socket meanwhile, this closes the connection: the peer may have accepted
- * it already. May sleep.
+ * it already.
  *
  * Return: whether the socket has the connection.
  */
@@ -134,7 +134,7 @@ struct smc_conn *smc_active_of(const struct smc_sock *smc)
 	return conn && READ_ONCE(conn->holder) == SMC_CONN_SOCKET ? conn : NULL;
 }
 
-/* smc_active_end() - the application closes the socket, or never accepts it. @hard: by a reset. May sleep. */
+/* smc_active_end() - the application closes the socket, or never accepts it. @hard: by a reset. */
 void smc_active_end(struct smc_sock *smc, bool hard)
 {
 	struct smc_conn *conn = conn_get(smc);
@@ -156,7 +156,7 @@ void smc_active_free(struct smc_sock *smc)
 	conn_put(conn);
 }
 
-/* smc_active_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
+/* smc_active_sendmsg() - sendmsg(2). Return: as TCP would. */
 int smc_active_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	struct smc_conn *conn = conn_of(sock);
@@ -168,7 +168,7 @@ int smc_active_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	return rc;
 }
 
-/* smc_active_recvmsg() - recvmsg(2). May sleep. Return: as TCP would. */
+/* smc_active_recvmsg() - recvmsg(2). Return: as TCP would. */
 int smc_active_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
 	struct smc_conn *conn;
@@ -183,7 +183,7 @@ int smc_active_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int 
 	return rc;
 }
 
-/* smc_active_splice_read() - splice(2) from the socket to a pipe. May sleep. Return: as TCP would. */
+/* smc_active_splice_read() - splice(2) from the socket to a pipe. Return: as TCP would. */
 ssize_t smc_active_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
 			       size_t len, unsigned int flags)
 {
@@ -233,7 +233,7 @@ static int shutdown_conn(struct smc_conn *conn, int how)
 	return 0;
 }
 
-/* smc_active_shutdown() - shutdown(2). May sleep. Return: as TCP would. */
+/* smc_active_shutdown() - shutdown(2). Return: as TCP would. */
 int smc_active_shutdown(struct socket *sock, int how)
 {
 	struct smc_conn *conn;
@@ -248,7 +248,7 @@ int smc_active_shutdown(struct socket *sock, int how)
 	return rc;
 }
 
-/* smc_active_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */
+/* smc_active_getname() - getsockname(2) and getpeername(2). Return: as TCP would. */
 int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
 	struct smc_conn *conn = conn_of(sock);
@@ -326,7 +326,7 @@ static void reset_finished_tcp(struct smc_sock *smc, struct socket *sock)
 	conn_put(conn);
 }
 
-/* smc_active_connect() - connect(2). May sleep. Return: as TCP would. */
+/* smc_active_connect() - connect(2). Return: as TCP would. */
 int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
 	struct smc_sock *smc = smc_table_of(sock);
@@ -391,7 +391,7 @@ int smc_active_count(struct sock *sk, unsigned int cmd)
 	return rc;
 }
 
-/* smc_active_ioctl() - ioctl(2). May sleep. Return: as TCP would. */
+/* smc_active_ioctl() - ioctl(2). Return: as TCP would. */
 int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct smc_conn *conn = conn_of(sock);
@@ -404,7 +404,7 @@ int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	return put_user(answer, (int __user *)arg);
 }
 
-/* smc_active_splice_eof() - sends data that waited for more from splice(2). May sleep. */
+/* smc_active_splice_eof() - sends data that waited for more from splice(2). */
 void smc_active_splice_eof(struct socket *sock)
 {
 	struct smc_conn *conn = conn_of(sock);
@@ -458,7 +458,7 @@ static bool sets_policy(int level, int name)
 }
 
 /*
- * smc_active_setsockopt() - setsockopt(2). May sleep.
+ * smc_active_setsockopt() - setsockopt(2).
  *
  * Return: as TCP would, except -EOPNOTSUPP for options by which another protocol or address family would take
  * the socket over.
@@ -509,7 +509,7 @@ static int correct_state(struct socket *sock, char __user *val, int __user *lenp
 	return 0;
 }
 
-/* smc_active_getsockopt() - getsockopt(2). May sleep. Return: as TCP would. */
+/* smc_active_getsockopt() - getsockopt(2). Return: as TCP would. */
 int smc_active_getsockopt(struct socket *sock, int level, int name, char __user *val, int __user *len)
 {
 	int rc;

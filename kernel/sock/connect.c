@@ -146,7 +146,7 @@ out:
 	return rc;
 }
 
-/* smc_connect_undo() - undoes begin_connect(), if TCP has failed to connect. May sleep. */
+/* smc_connect_undo() - undoes begin_connect(), if TCP has failed to connect. */
 void smc_connect_undo(struct smc_sock *smc)
 {
 	might_sleep();

@@ -126,9 +126,7 @@ static void unregister6(void)
 }
 #endif
 
-/*
- * smc_create_init() - from here on sockets can be created. May sleep. Return: 0 or a negative errno.
- */
+/* smc_create_init() - from here on sockets can be created. Return: 0 or a negative errno. */
 int __init smc_create_init(void)
 {
 	int rc;
@@ -150,7 +148,7 @@ int __init smc_create_init(void)
 	return 0;
 }
 
-/* smc_create_exit() - from here on no socket can be created. May sleep. */
+/* smc_create_exit() - from here on no socket can be created. */
 void smc_create_exit(void)
 {
 	might_sleep();

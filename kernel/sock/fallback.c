@@ -145,7 +145,7 @@ static void detach_ops(struct smc_sock *smc, struct socket *sock)
 
 /*
  * Would TCP accept the option on a socket that has never been connected? Tries it on another socket, so that ours
- * does not become TCP for an option that fails. May sleep. Return: as TCP.
+ * does not become TCP for an option that fails. Return: as TCP.
  */
 static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsigned int len)
 {
@@ -175,7 +175,7 @@ static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsig
  * option is tried on another socket first, because an option that fails must not make the connection TCP. TCP
  * refuses both options on a listener, and is not called for ours: while it copies the value from the application's
  * memory, which may take any time, another thread may end the listening and connect, and TLS would see a socket
- * that is ACTIVE. May sleep.
+ * that is ACTIVE.
  *
  * Return: what TCP says.
  */
@@ -216,7 +216,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	return rc ?: tcp->setsockopt(sock, level, name, val, len);
 }
 
-/* smc_fallback_exit() - at unload, when no socket is left. May sleep. */
+/* smc_fallback_exit() - at unload, when no socket is left. */
 void smc_fallback_exit(void)
 {
 	might_sleep();

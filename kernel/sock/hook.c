@@ -134,7 +134,7 @@ static void finish(void)
 
 static const struct smc_policy_hook hook = { .install = install, .remove = remove };
 
-/* smc_hook_init() - registers with the policy, if this kernel can have the hook; at load. May sleep. Return: 0 or -ENOMEM. */
+/* smc_hook_init() - registers with the policy, if this kernel can have the hook; at load. Return: 0 or -ENOMEM. */
 int smc_hook_init(void)
 {
 	int rc;
@@ -146,7 +146,7 @@ int smc_hook_init(void)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* smc_hook_exit() - at unload: the hook does not run any more. May sleep. */
+/* smc_hook_exit() - at unload: the hook does not run any more. */
 void smc_hook_exit(void)
 {
 	might_sleep();

@@ -34,7 +34,7 @@ static int fast_open(struct socket *sock)
 	return 0;
 }
 
-/* smc_io_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
+/* smc_io_sendmsg() - sendmsg(2). Return: as TCP would. */
 int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	int rc;
@@ -46,7 +46,7 @@ int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	return rc ?: settled_ops(sock)->sendmsg(sock, msg, len);
 }
 
-/* smc_io_recvmsg() - recvmsg(2). May sleep. Return: as TCP would. */
+/* smc_io_recvmsg() - recvmsg(2). Return: as TCP would. */
 int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
 	int rc = 0;
@@ -57,7 +57,7 @@ int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flag
 	return rc ?: settled_ops(sock)->recvmsg(sock, msg, len, flags);
 }
 
-/* smc_io_splice_read() - splice(2) from the socket to a pipe. May sleep. Return: as TCP would. */
+/* smc_io_splice_read() - splice(2) from the socket to a pipe. Return: as TCP would. */
 ssize_t smc_io_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
 			   size_t len, unsigned int flags)
 {
@@ -135,7 +135,7 @@ out:
 	return rc;
 }
 
-/* smc_io_shutdown() - shutdown(2). May sleep. Return: as TCP would. */
+/* smc_io_shutdown() - shutdown(2). Return: as TCP would. */
 int smc_io_shutdown(struct socket *sock, int how)
 {
 	struct smc_sock *smc = smc_table_of(sock);
@@ -166,7 +166,7 @@ int smc_io_shutdown(struct socket *sock, int how)
 	return rc;
 }
 
-/* smc_io_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */
+/* smc_io_getname() - getsockname(2) and getpeername(2). Return: as TCP would. */
 int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
 	struct smc_sock *smc = smc_table_of(sock);
@@ -178,7 +178,7 @@ int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	return smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
 }
 
-/* smc_io_ioctl() - ioctl(2). May sleep. Return: as TCP would. */
+/* smc_io_ioctl() - ioctl(2). Return: as TCP would. */
 int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct smc_sock *smc = smc_table_of(sock);

@@ -53,7 +53,7 @@ struct sock *smc_listen_detach_sock(struct socket *sock)
 
 /*
  * smc_listen_set_aside() - moves a connection that TCP's accept() has returned from the application's socket to a
- * placeholder. May sleep. Return: NULL without memory; then nothing has changed.
+ * placeholder. Return: NULL without memory; then nothing has changed.
  */
 struct socket *smc_listen_set_aside(struct socket *newsock)
 {
@@ -75,7 +75,7 @@ static void drop_sock(struct socket *sock)
 	sock_release(sock);
 }
 
-/* smc_listen_drop() - resets a child that no application has, and frees it. May sleep. */
+/* smc_listen_drop() - resets a child that no application has, and frees it. */
 void smc_listen_drop(struct smc_sock *child)
 {
 	struct socket *sock = child->sock;

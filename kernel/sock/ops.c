@@ -126,7 +126,7 @@ static int __init copy_tcp_ops(enum smc_ipv ipv, int family)
 	return 0;
 }
 
-/* smc_ops_init() - at load. May sleep. Return: 0 or the error of an IPv4 socket; a kernel may run without IPv6. */
+/* smc_ops_init() - at load. Return: 0 or the error of an IPv4 socket; a kernel may run without IPv6. */
 int __init smc_ops_init(void)
 {
 	int rc;

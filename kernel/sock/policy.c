@@ -104,7 +104,7 @@ static void apply_verdict(struct smc_sock *smc, struct socket *sock, enum smc_po
 		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_POLICY, 0);
 }
 
-/* smc_policy_connect() - evaluates the rules for an SMC socket that is to connect, and is OPEN. May sleep. */
+/* smc_policy_connect() - evaluates the rules for an SMC socket that is to connect, and is OPEN. */
 void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {
 	enum smc_policy_verdict verdict;
@@ -129,7 +129,7 @@ static void count_listen(const struct smc_policy_plan *plan)
 }
 
 /*
- * smc_policy_listen() - the same for one that is to listen. It becomes TCP if all of its connections are. May sleep. Return: 0 or
+ * smc_policy_listen() - the same for one that is to listen. It becomes TCP if all of its connections are. Return: 0 or
  * -ENOMEM.
  */
 int smc_policy_listen(struct smc_sock *smc, struct socket *sock)
@@ -193,7 +193,7 @@ static const struct proto_ops *settle(struct socket *sock, enum smc_policy_verdi
 	return ops ?: policy_become_tcp(sock);
 }
 
-/* connect(2) of an undecided socket. May sleep. Return: as TCP would. */
+/* connect(2) of an undecided socket. Return: as TCP would. */
 static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
 	enum smc_policy_verdict verdict;
@@ -207,7 +207,7 @@ static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len,
 	return smc_table_of(sock) ? smc_connect(sock, addr, len, flags) : smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 }
 
-/* listen(2) of an undecided socket. May sleep. Return: as TCP would. */
+/* listen(2) of an undecided socket. Return: as TCP would. */
 static int undecided_listen(struct socket *sock, int backlog)
 {
 	const struct proto_ops *ops = NULL;
@@ -222,7 +222,7 @@ static int undecided_listen(struct socket *sock, int backlog)
 	return (ops ?: policy_become_tcp(sock))->listen(sock, backlog);
 }
 
-/* sendmsg(2) of an undecided socket: data in a SYN are TCP's. May sleep. Return: as TCP would. */
+/* sendmsg(2) of an undecided socket: data in a SYN are TCP's. Return: as TCP would. */
 static int undecided_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	might_sleep();
@@ -231,7 +231,7 @@ static int undecided_sendmsg(struct socket *sock, struct msghdr *msg, size_t len
 	return smc_io_sendmsg(sock, msg, len);
 }
 
-/* setsockopt(2) of an undecided socket, which an option that SMC cannot keep makes TCP. May sleep. Return: as TCP would. */
+/* setsockopt(2) of an undecided socket, which an option that SMC cannot keep makes TCP. Return: as TCP would. */
 static int undecided_setsockopt(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
 {
 	int rc;

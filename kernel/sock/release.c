@@ -30,7 +30,7 @@ static bool is_settled(const struct smc_sock *smc)
 }
 
 /*
- * smc_release() - closes a socket in whatever phase it is. May sleep.
+ * smc_release() - closes a socket in whatever phase it is.
  *
  * No operation of the socket runs any more. The rendezvous, and a listener's works and children, end before the
  * socket leaves the table, and that happens before TCP frees the sock. Dumps may hold a reference a little longer.

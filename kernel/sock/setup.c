@@ -169,7 +169,7 @@ void smc_setup_notify(struct smc_sock *smc)
 
 /*
  * smc_setup_inline() - connects within this kernel, if the peer is here, in the thread that waits in connect(). That
- * saves waking the worker and the thread. May sleep.
+ * saves waking the worker and the thread.
  */
 void smc_setup_inline(struct smc_sock *smc)
 {
@@ -207,7 +207,7 @@ void smc_setup_start_server(struct smc_sock *child)
 	start_work(child);
 }
 
-/* smc_setup_free() - frees the rendezvous. Only its worker, or a thread that has stopped that. May sleep. */
+/* smc_setup_free() - frees the rendezvous. Only its worker, or a thread that has stopped that. */
 void smc_setup_free(struct smc_sock *smc)
 {
 	might_sleep();

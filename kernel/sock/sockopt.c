@@ -36,7 +36,7 @@ bool smc_sockopt_takes_over(int level, int name)
 	return (level == SOL_TCP && name == TCP_ULP) || (level == SOL_IPV6 && name == IPV6_ADDRFORM);
 }
 
-/* smc_sockopt_excludes() - does the option, which TCP has accepted, keep the next connection from SMC? May sleep. */
+/* smc_sockopt_excludes() - does the option, which TCP has accepted, keep the next connection from SMC? */
 bool smc_sockopt_excludes(int level, int name, sockptr_t val)
 {
 	int on;
@@ -53,7 +53,7 @@ bool smc_sockopt_excludes(int level, int name, sockptr_t val)
 }
 
 /*
- * smc_sockopt_set_tcp() - setsockopt(2) on a socket that has fallen back. May sleep. Return: as TCP
+ * smc_sockopt_set_tcp() - setsockopt(2) on a socket that has fallen back. Return: as TCP
  * would.
  */
 int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
@@ -67,7 +67,7 @@ int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val,
 }
 
 /*
- * smc_sockopt_set() - setsockopt(2). May sleep. Return: as TCP would; for SOL_SMC 0 or a negative
+ * smc_sockopt_set() - setsockopt(2). Return: as TCP would; for SOL_SMC 0 or a negative
  * errno.
  */
 int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
@@ -98,7 +98,7 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 	return 0;
 }
 
-/* smc_sockopt_get() - getsockopt(2), except SOL_SOCKET. May sleep. Return: as TCP would. */
+/* smc_sockopt_get() - getsockopt(2), except SOL_SOCKET. Return: as TCP would. */
 int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, int __user *lenp)
 {
 	struct smc_sock *smc;

@@ -153,7 +153,7 @@ struct smc_sock *smc_table_of(const struct socket *sock)
 /*
  * smc_table_make() - as smc_table_of(), but makes the struct if there is none. IPPROTO_SMC sockets get it with the
  * first operation that needs it, because socket(2) may still fail after our init, and drops the sock without
- * telling us. May sleep. Return: NULL without memory.
+ * telling us. Return: NULL without memory.
  */
 struct smc_sock *smc_table_make(struct socket *sock)
 {
@@ -219,7 +219,7 @@ static int walk_bucket(const struct hlist_head *head, unsigned int *skip,
  * @fn: called under RCU; nonzero ends the walk, before that socket counts as visited
  * @arg: passed on
  *
- * A walk in several parts may miss or repeat a socket of a bucket that changes meanwhile. May sleep.
+ * A walk in several parts may miss or repeat a socket of a bucket that changes meanwhile.
  *
  * Return: 0 at the end of the table, else what @fn said.
  */
@@ -264,7 +264,7 @@ int smc_table_init(void)
 	return 0;
 }
 
-/* smc_table_exit() - at unload, when no socket is left. May sleep. */
+/* smc_table_exit() - at unload, when no socket is left. */
 void smc_table_exit(void)
 {
 	might_sleep();

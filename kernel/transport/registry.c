@@ -17,7 +17,6 @@ static const struct smc_transport_ops __rcu *transports[SMC_ROLES];
  * smc_transport_register() - makes a transport available for new connections
  * @ops: the transport; must stay until smc_transport_unregister()
  *
- * Context: process, may sleep.
  * Return: 0, -EBUSY if another transport has its role, -EINVAL if it lacks an operation that every handshake needs.
  */
 int smc_transport_register(const struct smc_transport_ops *ops)
@@ -41,8 +40,6 @@ EXPORT_SYMBOL_GPL(smc_transport_register);
 /**
  * smc_transport_unregister() - undoes smc_transport_register()
  * @ops: the transport. Rendezvous and connections pin its module, so none is left if its exit function calls this
- *
- * Context: process, may sleep.
  */
 void smc_transport_unregister(const struct smc_transport_ops *ops)
 {

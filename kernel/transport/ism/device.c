@@ -33,7 +33,7 @@ static atomic_t *counter_of(const struct smc_ism_dev *dev)
  */
 static u8 host_eid[SMC_EID_LEN + 1];
 
-/* smc_ism_register() - lets connections use a device. Process context, may sleep. Return: 0. */
+/* smc_ism_register() - lets connections use a device. Return: 0. */
 int smc_ism_register(struct smc_ism_dev *dev)
 {
 	might_sleep();
@@ -48,7 +48,7 @@ int smc_ism_register(struct smc_ism_dev *dev)
 	return 0;
 }
 
-/* smc_ism_unregister() - undoes it, and ends the groups of the device. Process context, may sleep. */
+/* smc_ism_unregister() - undoes it, and ends the groups of the device. */
 void smc_ism_unregister(struct smc_ism_dev *dev)
 {
 	might_sleep();
@@ -131,7 +131,7 @@ const u8 *smc_ism_host_eid(void)
 	return host_eid;
 }
 
-/* smc_ism_for_pair() - returns a device for two ends in the namespace of @sk, or NULL. May sleep. */
+/* smc_ism_for_pair() - returns a device for two ends in the namespace of @sk, or NULL. */
 struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 {
 	struct smc_ism_dev *dev, *found = NULL;
@@ -145,7 +145,7 @@ struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 	return found;
 }
 
-/* smc_ism_local() - adds the versions of SMC-D that this host has a device for. May sleep. */
+/* smc_ism_local() - adds the versions of SMC-D that this host has a device for. */
 void smc_ism_local(struct smc_local *local)
 {
 	struct smc_ism_dev *dev;
@@ -196,7 +196,6 @@ static void add_eid(struct smc_clc_proposal *p)
  * @offer: the rendezvous
  * @p: the proposal
  *
- * Context: process, may sleep.
  * Return: 0, or -ENODEV if there is none.
  */
 int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
@@ -285,7 +284,6 @@ static bool dev_fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *
  * @peer: result: the client's GID
  * @reason: result: a reason of wire/reason.h if there is no device
  *
- * Context: process, may sleep.
  * Return: the device, for smc_ism_dev_put(), or NULL.
  */
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
@@ -326,7 +324,7 @@ static bool is_servers(struct smc_ism_dev *dev, const struct smc_clc_accept *pee
 	return dev->ops->reach(dev, gid, 0);
 }
 
-/* smc_ism_of_server() - returns the device that a server has chosen and that reaches it, for smc_ism_dev_put(), or NULL. May sleep. */
+/* smc_ism_of_server() - returns the device that a server has chosen and that reaches it, for smc_ism_dev_put(), or NULL. */
 struct smc_ism_dev *smc_ism_of_server(const struct smc_clc_accept *peer)
 {
 	struct smc_ism_dev *dev, *found = NULL;
@@ -360,7 +358,6 @@ void smc_ism_describe(const void *dev, struct smc_ism_view *view)
  * @fn: if it returns nonzero, the walk ends and the device counts as not visited
  * @arg: passed on to @fn
  *
- * Context: process, may sleep.
  * Return: 0 at the end, else what @fn returned.
  */
 int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_view *view, void *arg), void *arg)

@@ -285,7 +285,6 @@ static ssize_t copy_ring(struct smc_conn *conn, struct iov_iter *from, u32 len)
  * Copies the bytes to a page first, because a move cannot read user memory, unless the provider copies. If the peer's DMB is
  * gone, the connection is reset and the bytes count as sent, as with TCP.
  *
- * Context: process, may sleep.
  * Return: bytes or -EFAULT.
  */
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)

@@ -60,7 +60,7 @@ bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2])
 	return smc_fabric_gid_of(f, member) == gid[1];
 }
 
-/* Compares a member with the directory, and ends the groups with the one that was there before, or that has become silent. May sleep. */
+/* Compares a member with the directory, and ends the groups with the one that was there before, or that has become silent. */
 static void compare_member(struct smc_fabric *f, u8 member, bool second)
 {
 	struct smc_fabric_member *m = &f->members[member];
@@ -81,7 +81,7 @@ static void compare_member(struct smc_fabric *f, u8 member, bool second)
 		smc_lgr_terminate_peer(&f->dev, was);
 }
 
-/* @second: a second has passed since it was called with this argument. May sleep. */
+/* @second: a second has passed since it was called with this argument. */
 static void compare_members(struct smc_fabric *f, bool second)
 {
 	u8 member;
@@ -102,7 +102,7 @@ bool smc_fabric_reaches(const struct smc_fabric *f, const u64 gid[2])
 
 /*
  * smc_fabric_knows() - returns whether a member with this GID is there, and will be missed when it leaves or becomes silent: its groups end
- * then. May sleep.
+ * then.
  */
 bool smc_fabric_knows(struct smc_fabric *f, const u64 gid[2])
 {
@@ -143,7 +143,7 @@ static bool replace_gid(struct smc_fabric *f, u64 old, u64 gid)
 	return smc_compat_sync_cmpxchg(at, cpu_to_le64(old), cpu_to_le64(gid)) == cpu_to_le64(old);
 }
 
-/* Ends the use of the fabric, once. May sleep. */
+/* Ends the use of the fabric, once. */
 static void stop_using(struct smc_fabric *f)
 {
 	might_sleep();
@@ -181,7 +181,7 @@ static void leave_memory(struct smc_fabric *f)
 	smc_fabric_dmbs_close(f, false);
 }
 
-/* Writes what others have to know of this member, and finds what they have overwritten, unless this host has to leave. May sleep. */
+/* Writes what others have to know of this member, and finds what they have overwritten, unless this host has to leave. */
 static void restore_own(struct smc_fabric *f)
 {
 	u32 number = ioread32(f->regs + IVSHMEM_POSITION);
@@ -408,7 +408,7 @@ static bool enter_directory(struct smc_fabric *f)
 }
 
 /*
- * Lets connections use the fabric, and other members find this one. May sleep. Return: 0, or -ENODEV if the host was removed since its number
+ * Lets connections use the fabric, and other members find this one. Return: 0, or -ENODEV if the host was removed since its number
  * was read: preparing the area and the interrupts takes time.
  */
 static int join_fabric(struct smc_fabric *f)
@@ -456,7 +456,7 @@ static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
 	INIT_WORK(&f->free, fabric_free_work);
 }
 
-/* Becomes a member. May sleep. Return: 0 or a negative errno. */
+/* Becomes a member. Return: 0 or a negative errno. */
 static int fabric_start(struct pci_dev *pdev)
 {
 	struct smc_fabric *f;
@@ -556,14 +556,14 @@ static struct pci_driver fabric_driver = {
 	.driver.pm	= pm_sleep_ptr(&fabric_pm_ops),
 };
 
-/* smc_fabric_init() - uses the devices that are there, and those that come later; at load. May sleep. Return: 0 or a negative errno. */
+/* smc_fabric_init() - uses the devices that are there, and those that come later; at load. Return: 0 or a negative errno. */
 int __init smc_fabric_init(void)
 {
 	might_sleep();
 	return pci_register_driver(&fabric_driver);
 }
 
-/* smc_fabric_exit() - undoes it, at unload, when no connection is left. May sleep. */
+/* smc_fabric_exit() - undoes it, at unload, when no connection is left. */
 void smc_fabric_exit(void)
 {
 	might_sleep();

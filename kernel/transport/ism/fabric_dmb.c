@@ -375,7 +375,7 @@ const struct smc_ism_ops smc_fabric_ops = {
 	.copy		= fabric_copy,
 };
 
-/* smc_fabric_dmbs_init() - makes the own area empty. May sleep. Return: 0 or -ENOMEM; what is allocated goes with the fabric. */
+/* smc_fabric_dmbs_init() - makes the own area empty. Return: 0 or -ENOMEM; what is allocated goes with the fabric. */
 int smc_fabric_dmbs_init(struct smc_fabric *f)
 {
 	u32 block;

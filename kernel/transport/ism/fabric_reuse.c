@@ -43,7 +43,7 @@ static void mark_token(struct smc_fabric *f, u64 token)
 		bitmap_set(f->named, p.block, p.n);
 }
 
-/* Marks our blocks that a member names in its descriptors, and no others. One caller at a time. May sleep. */
+/* Marks our blocks that a member names in its descriptors, and no others. One caller at a time. */
 static void mark_named(struct smc_fabric *f, u8 member)
 {
 	u32 block;
@@ -81,7 +81,7 @@ static bool is_kept(const struct smc_fabric *f, u32 block)
 	return false;
 }
 
-/* Has blocks used again that are kept because of a member which does not name them any more, or has left. May sleep. */
+/* Has blocks used again that are kept because of a member which does not name them any more, or has left. */
 static void release_kept(struct smc_fabric *f, u8 member)
 {
 	struct smc_fabric_member *m = &f->members[member];
@@ -105,7 +105,7 @@ static void release_kept(struct smc_fabric *f, u8 member)
 	m->kept = NULL;
 }
 
-/* Finds the DMBs that a member does not write to any more, among those whose peer is not known. May sleep. */
+/* Finds the DMBs that a member does not write to any more, among those whose peer is not known. */
 static void find_quiet(struct smc_fabric *f, u8 member, struct list_head *closing, struct list_head *quiet)
 {
 	struct smc_fabric_dmb *d, *next;
@@ -121,7 +121,7 @@ static void find_quiet(struct smc_fabric *f, u8 member, struct list_head *closin
 
 /*
  * smc_fabric_dmbs_close() - frees closed DMBs that no writer writes to any more, all if the device is gone. @second: a second has
- * passed since it was called with this argument. One caller at a time. May sleep.
+ * passed since it was called with this argument. One caller at a time.
  */
 void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 {
@@ -151,7 +151,7 @@ void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 		smc_fabric_dmb_free(d);
 }
 
-/* Keeps our blocks that a member names, whose entry others may have overwritten. May sleep. Return: 0 or -ENOMEM. */
+/* Keeps our blocks that a member names, whose entry others may have overwritten. Return: 0 or -ENOMEM. */
 static int keep_named(struct smc_fabric *f, u8 member)
 {
 	struct smc_fabric_member *m = &f->members[member];
@@ -170,7 +170,7 @@ static int keep_named(struct smc_fabric *f, u8 member)
 
 /*
  * smc_fabric_keep_written() - keeps blocks to which others may still write as they were an earlier member's of this number, until they
- * do not name them any more. Several members may name one block, and hostile ones do. Before anything else is in use. May sleep. Return: 0
+ * do not name them any more. Several members may name one block, and hostile ones do. Before anything else is in use. Return: 0
  * or -ENOMEM; what is allocated goes with the fabric.
  */
 int smc_fabric_keep_written(struct smc_fabric *f)

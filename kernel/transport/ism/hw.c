@@ -235,7 +235,6 @@ void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info
  * @gid: of the device
  * @n_dmbs: number of DMBs; their indices are below
  *
- * Context: process, may sleep.
  * Return: the device, or NULL without memory.
  */
 struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid,

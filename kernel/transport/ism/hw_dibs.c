@@ -127,14 +127,14 @@ static const struct dibs_client_ops client_ops = {
 
 static struct dibs_client client = { .name = "smckit", .ops = &client_ops };
 
-/* smc_hw_init() - registers the client. May sleep. Return: 0 or a negative errno. */
+/* smc_hw_init() - registers the client. Return: 0 or a negative errno. */
 int __init smc_hw_init(void)
 {
 	might_sleep();
 	return dibs_register_client(&client);
 }
 
-/* smc_hw_exit() - undoes it. May sleep. */
+/* smc_hw_exit() - undoes it. */
 void smc_hw_exit(void)
 {
 	might_sleep();

@@ -110,14 +110,14 @@ static struct ism_client client = {
 	.handle_event	= client_handle_event,
 };
 
-/* smc_hw_init() - registers the client. May sleep. Return: 0 or a negative errno. */
+/* smc_hw_init() - registers the client. Return: 0 or a negative errno. */
 int __init smc_hw_init(void)
 {
 	might_sleep();
 	return ism_register_client(&client);
 }
 
-/* smc_hw_exit() - undoes it. May sleep. */
+/* smc_hw_exit() - undoes it. */
 void smc_hw_exit(void)
 {
 	might_sleep();

@@ -347,7 +347,7 @@ static struct smc_ism_dev lo_device = {
 	.host	= true,
 };
 
-/* smc_loopback_init() - registers the device, at load. May sleep. Return: 0 or a negative errno. */
+/* smc_loopback_init() - registers the device, at load. Return: 0 or a negative errno. */
 int __init smc_loopback_init(void)
 {
 	uuid_t id;
@@ -360,7 +360,7 @@ int __init smc_loopback_init(void)
 	return smc_ism_register(&lo_device);
 }
 
-/* smc_loopback_exit() - undoes it, at unload, when no connection is left. May sleep. */
+/* smc_loopback_exit() - undoes it, at unload, when no connection is left. */
 void smc_loopback_exit(void)
 {
 	might_sleep();

@@ -70,7 +70,6 @@ static struct smc_ism_dmb *dmb_new(struct smc_ism_dev *dev, u32 len, const u64 p
  * @asked: result: the size code that is asked for
  * @code: result: that of the DMB, which is smaller if memory is short or near a ceiling
  *
- * Context: process, may sleep.
  * Return: the DMB, ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC) of the device, or ERR_PTR(-EDQUOT) at a ceiling.
  */
 struct smc_ism_dmb *smc_ism_dmb_new(struct smc_ism_dev *dev, const struct sock *sk, const u64 peer[2], u8 *asked, u8 *code)

@@ -474,7 +474,7 @@ static bool smcd = true;
 module_param(smcd, bool, 0444);
 MODULE_PARM_DESC(smcd, "SMC-D, over ISM devices and between sockets of this host");
 
-/* smc_ism_init() - registers SMC-D and its devices, at load. May sleep. Return: 0 or a negative errno. */
+/* smc_ism_init() - registers SMC-D and its devices, at load. Return: 0 or a negative errno. */
 int __init smc_ism_init(void)
 {
 	int rc;
@@ -505,7 +505,7 @@ err_loopback:
 	return rc;
 }
 
-/* smc_ism_exit() - undoes it, at unload, when no socket is left. May sleep. */
+/* smc_ism_exit() - undoes it, at unload, when no socket is left. */
 void smc_ism_exit(void)
 {
 	might_sleep();
