@@ -23,7 +23,7 @@ import (
 // write to that RMB, although the application goes on.
 func TestAbortWhileWriting(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(12, 1), true)
 	first, err := g.Open(ctx)
@@ -74,7 +74,7 @@ func TestAbortWhileWriting(t *testing.T) {
 // of those connections, and is never informed that the client has closed them.
 func TestAbandonedConns(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(12, 2), false)
 	first, err := g.Open(ctx)
@@ -128,7 +128,7 @@ func withoutDeleteRkey(ctx context.Context, t *testing.T, n *peer.RoCENet, addr 
 // TestDeleteRkeyLate has a slow peer that answers DELETE RKEY too late. It keeps its link.
 func TestDeleteRkeyLate(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Timeout)
 	defer cancel()
 	const some = 5
 	g, first := withoutDeleteRkey(ctx, t, n, peer.Address(12, 3), some, 3)
@@ -147,7 +147,7 @@ func TestDeleteRkeyLate(t *testing.T) {
 // its RMBs.
 func TestDeleteRkeyNever(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Timeout)
 	defer cancel()
 	const most = 8
 	g, first := withoutDeleteRkey(ctx, t, n, peer.Address(12, 4), most+1, most)
@@ -170,7 +170,7 @@ func TestDeleteRkeyNever(t *testing.T) {
 // without delay.
 func TestDeleteRkeyLost(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Timeout)
 	defer cancel()
 	const some, mistaken = 5, 3
 	g := peer.NewLinkGroup(t, n, peer.Address(12, 5), false)

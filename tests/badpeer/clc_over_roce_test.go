@@ -202,7 +202,7 @@ func (s *env) introduce(t *testing.T, third byte, server bool, cases []clcCase) 
 				t.Skip(b.skip)
 			}
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			if err := b.run(ctx, peer.NewLinkGroup(t, s.RoCENet, peer.Address(third, byte(i+1)), server)); err != nil {
 				t.Error(err)

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smcdPatience is how long the test may take on a busy machine.
-const smcdPatience = 60 * time.Second
+// smcdTimeout is how long the test may take on a busy machine.
+const smcdTimeout = 60 * time.Second
 
 // Addresses of forgers, and of the listener to which they connect.
 const (
@@ -47,7 +47,7 @@ func overhear(ctx context.Context, t *testing.T, n *peer.Net) []byte {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if fd, _ := guest.Connect(p.Self, smcdPatience); fd >= 0 {
+		if fd, _ := guest.Connect(p.Self, smcdTimeout); fd >= 0 {
 			unix.Close(fd)
 		}
 	}()
@@ -93,7 +93,7 @@ func confirmOther(accept, other []byte) []byte {
 func TestForgedSMCD(t *testing.T) {
 	guest.SMCDGuest.Need(t)
 	guest.Settled(t)
-	ctx, cancel := context.WithTimeout(t.Context(), smcdPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), smcdTimeout)
 	defer cancel()
 	n := peer.OpenTUN(t, forgers, fields)
 	l, err := guest.Listen(bank, 4096)
@@ -127,7 +127,7 @@ func TestForgedSMCD(t *testing.T) {
 		}
 	}
 	// The well-behaved client gets a connection, and no other does.
-	wellBehaved, err := guest.Connect(bank, smcdPatience)
+	wellBehaved, err := guest.Connect(bank, smcdTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

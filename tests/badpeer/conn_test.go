@@ -83,7 +83,7 @@ type env struct {
 
 func openEnv(t *testing.T, third byte) *env {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	c, err := peer.NewLinkGroup(t, n, peer.Address(third, 250), false).Open(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func openEnv(t *testing.T, third byte) *env {
 func (s *env) unharmed(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, peer.Patience)
+	ctx, cancel := context.WithTimeout(ctx, peer.Timeout)
 	defer cancel()
 	if err := s.wellBehaved.Exchange(ctx, 2000); err != nil {
 		return fmt.Errorf("the well-behaved peer: %w", err)
@@ -142,7 +142,7 @@ func (s *env) run(t *testing.T, third byte, cases []connCase) {
 				if b.skip != "" {
 					t.Skip(b.skip)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 				defer cancel()
 				here, err := s.open(ctx, peer.NewLinkGroup(t, s.RoCENet, peer.Address(third+byte(r), byte(i+1)), server))
 				if err != nil {

@@ -139,7 +139,7 @@ func (e *ending) byServer(t *testing.T, _ *peer.RoCENet, s *tcpSession) string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		fd, result = guest.Connect(s.Self, 2*peer.Patience)
+		fd, result = guest.Connect(s.Self, 2*peer.Timeout)
 	}()
 	e.play(t, s)
 	if err := s.Serve(s.ctx, done); err != nil {
@@ -260,7 +260,7 @@ func TestEndings(t *testing.T) {
 		for i, e := range cases {
 			name := role + ": " + e.name
 			t.Run(name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 				defer cancel()
 				third := map[string]byte{"server": 41, "client": 42}[role]
 				s := &tcpSession{

@@ -292,7 +292,7 @@ func TestForming(t *testing.T) {
 					t.Skip(b.skip)
 				}
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 				defer cancel()
 				g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(13, byte(i+1)), b.server)
 				if b.further {

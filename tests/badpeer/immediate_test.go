@@ -97,7 +97,7 @@ func TestImmediate(t *testing.T) {
 	s.run(t, 14, immediates)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("well-behaved, server %v", server), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(16, byte(i+1)), server)
 			g.Immediate = true
@@ -121,7 +121,7 @@ func TestImmediate(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("switched off, server %v", server), func(t *testing.T) {
 			peer.RoCEGuest.Set(t, "net.smc.smcr_immediate", "0")
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(17, byte(i+1)), server)
 			g.Immediate = true

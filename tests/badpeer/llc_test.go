@@ -166,7 +166,7 @@ func TestDeleteLinkOrderly(t *testing.T) {
 		name := []string{"all", "link"}[i]
 		t.Run(name, func(t *testing.T) {
 			n := peer.OpenRoCE(t)
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, n, peer.Address(1, byte(14+i)), false)
 			c, err := g.Open(ctx)
@@ -201,7 +201,7 @@ const operatorsWish = 0x00020000
 // keeps its queue pair until the client has answered: a write of the client before that arrives.
 func TestDeleteLinkByOperator(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 16), false)
 	g.KeepDeleteLink = true
@@ -244,7 +244,7 @@ func TestDeleteLinkBehindFullQueue(t *testing.T) {
 	const queue, waiting = 4, 12
 	offer(t, fmt.Sprintf("qp_wr=%d", queue+1))
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 17), false)
 	c, err := g.Open(ctx)
@@ -439,7 +439,7 @@ func TestLongLLCWithOneSGE(t *testing.T) {
 func TestTestLinkWrong(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 24), false)
 	g.ChangeTestLink = func(m []byte) { m[19] ^= 1 }

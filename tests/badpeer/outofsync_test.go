@@ -65,7 +65,7 @@ func rmbsOf(t *testing.T, old []netlinksmc.LinkGroupR) (groups int, bytes uint64
 // buffers, after an RCU grace period. Without waiting, each handshake within a grace period would take an RMB of its own.
 func awaitFreed(t *testing.T) {
 	t.Helper()
-	guest.Await(t, peer.Patience, func() string {
+	guest.Await(t, peer.Timeout, func() string {
 		if left, err := guest.Objects("smc_conn"); err != nil || left > 1 {
 			return fmt.Sprintf("%d connections are not freed, %v", left, err)
 		}
@@ -99,14 +99,14 @@ func remainder(t *testing.T, old []netlinksmc.LinkGroupR) (check func()) {
 	t.Helper()
 	groups, bytes := rmbsOf(t, old)
 	had := socketsOf(t)
-	guest.MemoryBack(t, spareMemory, peer.Patience)
+	guest.MemoryBack(t, spareMemory, peer.Timeout)
 	return func() {
 		t.Helper()
 		if now, after := rmbsOf(t, old); now != groups || after != bytes {
 			t.Errorf("%d groups with RMBs of %d bytes became %d with %d", groups, bytes, now, after)
 		}
 		// The socket of the last round may still be closing.
-		guest.Await(t, peer.Patience, func() string {
+		guest.Await(t, peer.Timeout, func() string {
 			for i, now := range socketsOf(t) {
 				if now > had[i] {
 					return fmt.Sprintf("%d objects of %s became %d", had[i], sockets[i], now)
@@ -137,7 +137,7 @@ func TestOutOfSync(t *testing.T) {
 				if round == 1 {
 					check = remainder(t, old)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 				err := peer.InTurn(ctx, func(ctx context.Context) error { return outOfSync(ctx, g) }, func(ctx context.Context) error { return g.First.Exchange(ctx, 300) })
 				cancel()
 				if err != nil {
@@ -146,7 +146,7 @@ func TestOutOfSync(t *testing.T) {
 			}
 			check()
 			g.Locked(func() { g.HoldConfirmRkey = false })
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			if err := g.UseNewConn(ctx); err != nil {
 				t.Error(err)
@@ -161,7 +161,7 @@ func TestOutOfSync(t *testing.T) {
 // openVictim makes a group with an open connection, and an RMB that a closed one has left.
 func openVictim(t *testing.T, n *peer.RoCENet, last byte, server bool) *peer.LinkGroup {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, last), server)
 	var err error
@@ -190,7 +190,7 @@ func tested(g *peer.LinkGroup) (n int) {
 func TestOutOfSyncSilent(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	g := openVictim(t, n, 22, false)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g.Locked(func() { g.Mute = true })
 	defer g.First.HangUp()

@@ -39,7 +39,7 @@ func resetsProposal(ctx context.Context, t *testing.T, c *peer.Conn) {
 func TestProvenServer(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	setTime(t, peer.RoCEGuest, 600)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(15, 1), true)
 	before, err := g.Open(ctx)

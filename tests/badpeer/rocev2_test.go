@@ -17,7 +17,7 @@ func TestRoCEv2Version1(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	for i, server := range []bool{false, true} {
 		t.Run(map[bool]string{false: "client", true: "server"}[server], func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "0")
 			refused := peer.NewLinkGroup(t, n, peer.Address(31, byte(2*i+1)), server)

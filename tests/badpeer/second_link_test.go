@@ -180,7 +180,7 @@ func (s *env) linksLost(t *testing.T, third byte) {
 	for i, b := range losses {
 		for r, server := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, server %v", b.name, server), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 				defer cancel()
 				g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(third+byte(r), byte(i+1)), server)
 				if err := s.wellLinked(ctx, g, b); err != nil {
@@ -225,7 +225,7 @@ func TestAsymmetricLinks(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
 	for i, name := range []string{"our port", "port of a client", "port of a server"} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(34, byte(i+1)), i != 1)
 			if i == 0 {
@@ -248,7 +248,7 @@ func TestAnswersCrossed(t *testing.T) {
 	s := openLinked(t, 35)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g, c := s.openBoth(ctx, t, peer.Address(35, byte(i+1)), server)
 			g.Locked(func() { g.RefuseLinks, g.CrossAnswers, g.LinkTests = true, true, 0 })
@@ -274,7 +274,7 @@ func TestAnswersCrossed(t *testing.T) {
 func TestSecondLinkLater(t *testing.T) {
 	s := openLinked(t, 68)
 	events := traced(t, "smckit/smc_link_not_added")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(68, 1), false)
 	g.Wire = s.wire
@@ -305,7 +305,7 @@ func TestSecondLinkLater(t *testing.T) {
 // needs a new RMB, which cannot be confirmed meanwhile.
 func TestSecondLinkHurried(t *testing.T) {
 	s := openLinked(t, 73)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(73, 1), false)
 	g.Wire = s.wire
@@ -330,7 +330,7 @@ func TestUnacknowledged(t *testing.T) {
 	s := openLinked(t, 69)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g, c := s.openBoth(ctx, t, peer.Address(69, byte(i+1)), server)
 			if err := c.Exchange(ctx, 5000); err != nil {
@@ -352,7 +352,7 @@ func TestUnacknowledged(t *testing.T) {
 // TestRequestedSoon has a server add a link that shares a port, again and again, as a stock server may while ports flap: our client asks
 // for a better one ten seconds after the last of them, although links that do not last have it ask less and less often.
 func TestRequestedSoon(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Timeout)
 	defer cancel()
 	g, c := openShared(ctx, t, 71, true)
 	for i := range 4 {
@@ -383,7 +383,7 @@ func TestRefusedLater(t *testing.T) {
 }
 
 func refusedLater(t *testing.T, third byte, shared bool) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Timeout)
 	defer cancel()
 	g, c := openShared(ctx, t, third, false)
 	events := traced(t, "smckit/smc_link_not_added")
@@ -416,7 +416,7 @@ func refusedLater(t *testing.T, third byte, shared bool) {
 // later.
 func TestRequestedAgain(t *testing.T) {
 	s := openLinked(t, 70)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g, c := s.openBoth(ctx, t, peer.Address(70, 1), true)
 	if err := g.DeleteLink(ctx, g.Second.QP); err != nil {

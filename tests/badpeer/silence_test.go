@@ -162,7 +162,7 @@ func noRoom(ctx context.Context, c *peer.Conn) error {
 
 // fall runs a case. A well-behaved peer must not notice, neither while our module waits nor afterwards.
 func (s *env) fall(t *testing.T, b silenceCase, g *peer.LinkGroup) {
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	if b.further {
 		before, err := g.Open(ctx)
@@ -213,7 +213,7 @@ func TestSilence(t *testing.T) {
 func TestKeepalive(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "0")
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 13), true)
 	c := g.NewConn()

@@ -76,7 +76,7 @@ func stall(ctx context.Context, t testing.TB, n *peer.RoCENet, third byte) (*sta
 }
 
 func (c *stalledPeers) one(ctx context.Context, b silenceCase, g *peer.LinkGroup) error {
-	ctx, cancel := context.WithTimeout(ctx, peer.Patience)
+	ctx, cancel := context.WithTimeout(ctx, peer.Timeout)
 	defer cancel()
 	if b.further {
 		before, err := g.Open(ctx)
@@ -104,7 +104,7 @@ func (c *stalledPeers) end() error {
 // waits for a silent one.
 func TestStalledHandshakes(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	count, atOnce, most := 50, 8, peer.Prompt
 	if guest.Checked(t) {

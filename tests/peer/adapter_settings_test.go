@@ -65,7 +65,7 @@ func TestSendQueue(t *testing.T) {
 func unacknowledged(t *testing.T, g *peer.LinkGroup, weight, most int) {
 	t.Helper()
 	const writes = 200
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	c := g.NewConn()
 	begin := make(chan struct{})
@@ -110,7 +110,7 @@ func TestReceivesPosted(t *testing.T) {
 	}{{48, 32}, {64, 32}, {128, 64}, {2, 2}} {
 		t.Run(fmt.Sprint(tc.posted), func(t *testing.T) {
 			peer.RoCEGuest.Set(t, "net.smc.smcr_max_recv_wr", fmt.Sprint(tc.posted))
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			before := len(probed())
 			g := peer.NewLinkGroup(t, n, peer.Address(26, byte(i+1)), false)
@@ -145,7 +145,7 @@ func TestReceivesPosted(t *testing.T) {
 func TestLinkGroupIDs(t *testing.T) {
 	peer.RoCEGuest.Need(t)
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	last := func(id string) {
 		t.Helper()
@@ -174,7 +174,7 @@ func TestLinkGroupIDs(t *testing.T) {
 func TestCompletionVectors(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	probed := probe(t, "__ib_alloc_cq", "vector=%cx:u32") // the fourth argument
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	for i := range 2 {
 		c, err := peer.NewLinkGroup(t, n, peer.Address(28, byte(i+1)), false).Open(ctx)
@@ -234,7 +234,7 @@ func writeBytes(a *guest.App, fd int, begin <-chan struct{}, n int) {
 // TestPortFlap takes the port of our adapter down for a moment: connections go on.
 func TestPortFlap(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	c, err := peer.NewLinkGroup(t, n, peer.Address(22, 1), false).Open(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func TestPortFlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	guest.Run(t, "printf 'link set "+peer.Device+" down\nlink set "+peer.Device+" up\n' | ip -batch -")
-	guest.Await(t, peer.Patience, func() string {
+	guest.Await(t, peer.Timeout, func() string {
 		if out := guest.Run(t, "smcr device | grep "+peer.RXE); !contains(out, " ACTIVE ") {
 			return "the adapter does not come back: " + out
 		}
@@ -264,7 +264,7 @@ func TestTrafficClass(t *testing.T) {
 	for i, class := range []byte{0, 0x68} {
 		t.Run(fmt.Sprint(class), func(t *testing.T) {
 			peer.RoCEGuest.Set(t, "net.smc.smcr_traffic_class", fmt.Sprint(class))
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, n, peer.Address(23, byte(i+1)), false)
 			if err := g.UseNewConn(ctx); err != nil {

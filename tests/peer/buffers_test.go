@@ -27,7 +27,7 @@ func TestBuffersScarce(t *testing.T) {
 	// Pieces of 4 MiB are the largest that the kernel has.
 	setBuffers(t, "16777216")
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 11), false)
 	rmbs := map[uint64]bool{}
@@ -61,7 +61,7 @@ func TestBuffersScarce(t *testing.T) {
 func TestBuffersDeclined(t *testing.T) {
 	const rounds, conns, together = 4, 10, 4
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 12), false)
 	quiet, err := g.Open(ctx)
@@ -95,7 +95,7 @@ func TestBuffersHeld(t *testing.T) {
 	const conns, most = 30, 2 << 10 // KiB of each: 1 MiB each way
 	setBuffers(t, "1048576")
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 13), true)
 	had := guest.Meminfo(t, "MemAvailable")
@@ -132,7 +132,7 @@ func TestBuffersHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	guest.Await(t, peer.Patience, func() string {
+	guest.Await(t, peer.Timeout, func() string {
 		if now := guest.Meminfo(t, "MemAvailable"); now < had-taken/2 {
 			return fmt.Sprintf("%d KiB of %d are still taken, though one of %d sockets is left", had-now, taken, conns)
 		}
@@ -167,7 +167,7 @@ func TestBuffersType(t *testing.T) {
 	} {
 		t.Run(tc.shown, func(t *testing.T) {
 			set("smcr_buf_type", tc.setting)
-			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, n, peer.Address(1, byte(14+i)), false)
 			before := allocated()

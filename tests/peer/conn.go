@@ -451,7 +451,7 @@ func connectApp(to netip.AddrPort, use func(a *guest.App, fd int)) (a *guest.App
 	a = guest.NewApp()
 	result := make(chan error, 1)
 	go func() {
-		fd, err := guest.Connect(to, Patience)
+		fd, err := guest.Connect(to, Timeout)
 		if err == nil {
 			err = unix.SetNonblock(fd, true)
 		}

@@ -16,7 +16,7 @@ import (
 // net.smc.lgr_idle_time had when its last connection closed: one after a second, the other one not yet.
 func TestIdleServers(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	peer.RoCEGuest.Set(t, "net.smc.lgr_idle_time", "600")
 	stays := peer.NewLinkGroup(t, n, peer.Address(30, 1), false)
@@ -34,7 +34,7 @@ func TestIdleServers(t *testing.T) {
 func TestIdleClients(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	peer.RoCEGuest.Set(t, "net.smc.lgr_idle_time", "1")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 	defer cancel()
 	endsAfter(ctx, t, peer.NewLinkGroup(t, n, peer.Address(30, 3), true), 11*time.Second)
 }

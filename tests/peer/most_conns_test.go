@@ -20,7 +20,7 @@ func TestMostConns(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.wmem", "16384")
 	n := peer.OpenRoCE(t)
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 23), true)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Timeout)
 	defer cancel()
 	var all []*peer.Conn
 	defer func() {

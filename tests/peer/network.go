@@ -19,8 +19,8 @@ import (
 const RoCEGuest guest.Marker = "/run/smckit-roce"
 
 const (
-	// Patience is how long anything may take in an emulated and busy machine.
-	Patience = 25 * time.Second
+	// Timeout is how long anything may take in an emulated and busy machine.
+	Timeout = 25 * time.Second
 	// Prompt is less than our module waits for a silent peer: what takes less has not waited for another peer.
 	Prompt = 4 * time.Second
 )
@@ -51,11 +51,11 @@ func OpenRoCE(t testing.TB) *RoCENet {
 	t.Cleanup(func() {
 		guest.Run(t, "rdma link delete "+RXE)
 		w.Echo.Shutdown(t)
-		w.Echo.Wait(t, Patience)
+		w.Echo.Wait(t, Timeout)
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
-		guest.Await(t, Patience, func() string { return guest.Left("smc_conn", "smc_rendezvous") })
+		guest.Await(t, Timeout, func() string { return guest.Left("smc_conn", "smc_rendezvous") })
 	})
 	return w
 }
@@ -82,7 +82,7 @@ func openPort(t testing.TB, device, rxe string, addr netip.Prefix) *Net {
 	guest.Run(t, fmt.Sprintf("sysctl -qw net.ipv6.conf.%[1]s.disable_ipv6=1; ip addr add %[3]s dev %[1]s; ip link set %[1]s up; "+
 		"rdma link add %[2]s type rxe netdev %[1]s", device, rxe, addr))
 	a := addr.Addr().As4()
-	guest.Await(t, Patience, func() string {
+	guest.Await(t, Timeout, func() string {
 		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", fmt.Sprintf("smcr device | grep -q %[1]s.*ACTIVE && "+
 			"grep -qi ffff:%02[2]x%02[3]x:%02[4]x%02[5]x /sys/class/infiniband/%[1]s/ports/1/gids/*", rxe, a[0], a[1], a[2], a[3])).CombinedOutput()
 		if err != nil {

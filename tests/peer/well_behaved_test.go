@@ -16,7 +16,7 @@ import (
 // TestVersion20 has a client of version 2.0, to which our server announces by ADD LINK that there will be no second link.
 func TestVersion20(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 9), false)
 	c := g.NewConn()
@@ -31,7 +31,7 @@ func TestVersion20(t *testing.T) {
 func TestLinkTested(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
 	n := peer.OpenRoCE(t)
-	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 	defer cancel()
 	g := peer.NewLinkGroup(t, n, peer.Address(1, 10), false)
 	c, err := g.Open(ctx)
@@ -56,7 +56,7 @@ func TestWellBehaved(t *testing.T) {
 			name = "server"
 		}
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Timeout)
 			defer cancel()
 			g := peer.NewLinkGroup(t, n, peer.Address(1, byte(i+1)), server)
 			first, err := g.Open(ctx)
