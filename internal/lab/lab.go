@@ -86,7 +86,8 @@ type Lab struct {
 	closed  atomic.Bool
 }
 
-func (o *Options) complete() error {
+// completeHosts sets the number of hosts and wires, and each host's kernel and architecture, where the caller has not.
+func (o *Options) completeHosts() {
 	if o.Hosts == 0 {
 		o.Hosts = max(1, len(o.Kernels))
 	}
@@ -102,6 +103,10 @@ func (o *Options) complete() error {
 	if o.Wires == 0 {
 		o.Wires = 1
 	}
+}
+
+// completeSizes does the same for the memory, the processors and the fabric.
+func (o *Options) completeSizes() {
 	if o.Memory == 0 {
 		o.Memory = 768
 		if o.Disk != nil {
@@ -120,6 +125,27 @@ func (o *Options) complete() error {
 	if o.Fabric.Size > 0 {
 		o.CPUs = max(o.CPUs, 2) // for a single processor, the emulator leaves out the barriers that guests need among themselves
 	}
+}
+
+// shareable returns the absolute path of a directory that hosts can share.
+func shareable(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
+		return "", fmt.Errorf("cannot share %s: not a directory", dir)
+	}
+	if strings.ContainsAny(abs, ", :") {
+		return "", fmt.Errorf("cannot share %s: a comma, a colon or a blank in the path", dir)
+	}
+	return abs, nil
+}
+
+// complete sets what the caller has not, and checks what it has.
+func (o *Options) complete() error {
+	o.completeHosts()
+	o.completeSizes()
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
@@ -133,15 +159,9 @@ func (o *Options) complete() error {
 		return errors.New("hosts that boot from a disk see nothing of this machine: no directory can be shared with them")
 	}
 	for i, dir := range o.Shares {
-		abs, err := filepath.Abs(dir)
+		abs, err := shareable(dir)
 		if err != nil {
 			return err
-		}
-		if st, err := os.Stat(abs); err != nil || !st.IsDir() {
-			return fmt.Errorf("cannot share %s: not a directory", dir)
-		}
-		if strings.ContainsAny(abs, ", :") {
-			return fmt.Errorf("cannot share %s: a comma, a colon or a blank in the path", dir)
 		}
 		o.Shares[i] = abs
 	}

@@ -91,17 +91,23 @@ func accelerator() string {
 	return "tcg"
 }
 
-// describe adds the configuration and the devices of a host to s, and returns the lab's end of the control port.
-func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
+// processor returns the accelerator and the processor of a host's emulator.
+func (h *Host) processor() (accel, cpu string) {
 	a := h.Kernel.arch()
-	s.bus = a.bus
-	accel, cpu := "tcg", a.cpu
+	accel, cpu = "tcg", a.cpu
 	if a.native() {
 		accel = accelerator()
 	}
 	if accel == "kvm" {
 		cpu = "host"
 	}
+	return accel, cpu
+}
+
+// addBoard adds the board with its processors and memory, the kernel that it starts, and its console.
+func (h *Host) addBoard(s *machineSpec, o Options, initrd *os.File) {
+	a := h.Kernel.arch()
+	accel, cpu := h.processor()
 	s.qemu = append(s.qemu,
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", a.board+",accel="+accel, "-cpu", cpu,
@@ -122,22 +128,33 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 	if a.asynchronous {
 		s.kernel = append(s.kernel, "smckit.nics="+strconv.Itoa(len(h.lab.Wires)))
 	}
+}
+
+// addAgent adds the control port, and returns the lab's end of it.
+func (s *machineSpec) addAgent() (net.Conn, error) {
 	here, there, err := socketpair()
 	if err != nil {
 		return nil, err
 	}
 	s.qemu = append(s.qemu,
 		"-chardev", "socket,id=agent,fd="+s.fd(there),
-		"-device", "virtio-serial-"+a.bus, "-device", "virtserialport,chardev=agent,name="+portName,
+		"-device", "virtio-serial-"+s.bus, "-device", "virtserialport,chardev=agent,name="+portName,
 	)
+	return here, nil
+}
+
+// addFiles adds what the host reads its files from: its disk, or directories of this machine.
+func (h *Host) addFiles(s *machineSpec, o Options) error {
 	if h.disk != nil {
-		err = h.attach(s)
-	} else {
-		h.shareFiles(s, o)
+		return h.attach(s)
 	}
-	if err != nil {
-		return nil, errors.Join(err, here.Close())
-	}
+	h.shareFiles(s, o)
+	return nil
+}
+
+// addWires adds the network adapters.
+func (h *Host) addWires(s *machineSpec) {
+	a := h.Kernel.arch()
 	for i, w := range h.lab.Wires {
 		if a.bigEndian {
 			w.swapICRC(h.index)
@@ -148,22 +165,44 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 			"-device", fmt.Sprintf("%s,netdev=%s,mac=52:54:00:00:%02x:%02x%s", h.Kernel.adapter(), id, h.index+1, i, a.noROM()),
 		)
 	}
+}
+
+// addDevices adds the devices beside the board, which get their places on the bus in this order.
+func (h *Host) addDevices(s *machineSpec, o Options) error {
+	if err := h.addFiles(s, o); err != nil {
+		return err
+	}
+	h.addWires(s)
 	if h.lab.fabric != nil {
 		s.addFabric(h.lab.fabric, o.Fabric.Devices)
 	}
 	// The emulator keeps it open, too, and may live a moment longer than this process.
 	use, err := h.Kernel.use()
 	if err != nil {
-		return nil, errors.Join(err, here.Close())
+		return err
 	}
 	s.fd(use)
 	if o.KernelArgs != "" {
 		s.kernel = append(s.kernel, o.KernelArgs)
 	}
-	if n := len(strings.Join(s.kernel, " ")); n > a.cmdline {
-		return nil, errors.Join(fmt.Errorf("the kernel's command line has %d characters, more than %d: share fewer directories", n, a.cmdline), here.Close())
+	if n, most := len(strings.Join(s.kernel, " ")), h.Kernel.arch().cmdline; n > most {
+		return fmt.Errorf("the kernel's command line has %d characters, more than %d: share fewer directories", n, most)
 	}
-	return here, nil
+	return nil
+}
+
+// describe adds the configuration and the devices of a host to s, and returns the lab's end of the control port.
+func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
+	s.bus = h.Kernel.arch().bus
+	h.addBoard(s, o, initrd)
+	port, err := s.addAgent()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.addDevices(s, o); err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	return port, nil
 }
 
 // noROM is the property that keeps a network device from offering to boot from the network, where it could.
