@@ -4,8 +4,12 @@ package tests
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,23 +42,23 @@ func kernelSources(t *testing.T) map[string][]string {
 	return sources
 }
 
-// cFunction is a function of a C file: its name, the line where it begins, and how many lines it has.
-type cFunction struct {
+// function is a function of a C or Go file: its name, the line where it begins, and how many lines it has.
+type function struct {
 	name        string
 	line, lines int
 }
 
 // cFunctions lists the functions of a file in the kernel's style, where a function's braces stand in the first column.
-func cFunctions(lines []string) []cFunction {
+func cFunctions(lines []string) []function {
 	name := regexp.MustCompile(`(\w+)\(`)
-	var all []cFunction
+	var all []function
 	head, open := 0, -1
 	for i, line := range lines {
 		if line == "{" {
 			open = i
 		}
 		if line == "}" && open >= 0 {
-			f := cFunction{line: head + 1, lines: i - head + 1}
+			f := function{line: head + 1, lines: i - head + 1}
 			if m := name.FindStringSubmatch(strings.Join(lines[head:open], " ")); m != nil {
 				f.name = m[1]
 			}
@@ -77,6 +81,47 @@ func TestKernelFunctionSize(t *testing.T) {
 	functions := 0
 	for file, lines := range kernelSources(t) {
 		for _, f := range cFunctions(lines) {
+			functions++
+			if f.lines > most {
+				t.Errorf("%s:%d: %s has %d lines, more than %d: split it", file, f.line, f.name, f.lines, most)
+			}
+		}
+	}
+	if functions < 1000 {
+		t.Errorf("only %d functions: the test does not find them", functions)
+	}
+}
+
+// goFunctions lists the functions of a Go file.
+func goFunctions(t *testing.T, file string, source []byte) (all []function) {
+	t.Helper()
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			line := set.Position(f.Pos()).Line
+			all = append(all, function{name: f.Name.Name, line: line, lines: set.Position(f.End()).Line - line + 1})
+		}
+	}
+	return all
+}
+
+// TestGoFunctionSize keeps functions in Go at 60 lines, too, except those of tests, which are often tables.
+func TestGoFunctionSize(t *testing.T) {
+	const most = 60
+	functions := 0
+	for _, file := range repoFiles(t) {
+		if path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source := read(t, file)
+		if source == nil {
+			continue
+		}
+		for _, f := range goFunctions(t, file, source) {
 			functions++
 			if f.lines > most {
 				t.Errorf("%s:%d: %s has %d lines, more than %d: split it", file, f.line, f.name, f.lines, most)
@@ -134,8 +179,13 @@ func TestKernelRepetition(t *testing.T) {
 func TestSizeRules(t *testing.T) {
 	source := "#include <a>\nstruct a {\n\tint b;\n};\n/* Why. */\nstatic int\nadd(int a,\n    int b)\n{\n\treturn a + b;\n}\n\nvoid none(void)\n{\n}\n"
 	functions := cFunctions(strings.Split(source, "\n"))
-	want := []cFunction{{"add", 6, 6}, {"none", 13, 3}}
-	if len(functions) != len(want) || functions[0] != want[0] || functions[1] != want[1] {
+	want := []function{{"add", 6, 6}, {"none", 13, 3}}
+	if !slices.Equal(functions, want) {
+		t.Errorf("got %v, want %v", functions, want)
+	}
+	goSource := "package a\n\n// Why.\nfunc add(a int) int {\n\treturn a\n}\n\nfunc (b T) none() {}\n"
+	functions, want = goFunctions(t, "a.go", []byte(goSource)), []function{{"add", 4, 3}, {"none", 8, 1}}
+	if !slices.Equal(functions, want) {
 		t.Errorf("got %v, want %v", functions, want)
 	}
 	text := "#define A\n\t{ 1, 2 },\n\t[B] = 3,\n\t.c = 4,\n\tREAD,\n\n\tcall();\n"
