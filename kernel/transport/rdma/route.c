@@ -45,14 +45,13 @@ static struct dst_entry *dst_of_ipv6(const struct sock *sk, const u8 gid[16])
 }
 
 /*
- * smc_rdma_dst() - returns the route, with a reference, from a connection's address to a GID of version 2. May sleep.
+ * smc_rdma_dst() - returns the route, with a reference, from a connection's address to a GID of version 2. Any context.
  * Return: ERR_PTR(-ENETUNREACH) and the like if there is none.
  */
 struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16])
 {
 	__be32 daddr;
 
-	might_sleep();
 	memcpy(&daddr, gid + 12, sizeof(daddr));
 	return smc_rdma_gid_is_ipv4(gid) ? dst_of_ipv4(sk, daddr) : dst_of_ipv6(sk, gid);
 }
@@ -90,7 +89,7 @@ static bool has_gateway(const struct dst_entry *dst, const u8 gid[16])
 
 /*
  * smc_rdma_route() - finds out whether a peer's GID of version 2 is reached by a gateway, and then the gateway's MAC.
- * May sleep. Return: 0, -ENETUNREACH without a route, -EHOSTUNREACH if the MAC of the next hop is not known, or not of
+ * Any context. Return: 0, -ENETUNREACH without a route, -EHOSTUNREACH if the MAC of the next hop is not known, or not of
  * Ethernet.
  */
 int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_ALEN], bool *gateway)
@@ -98,7 +97,6 @@ int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_A
 	struct dst_entry *dst = smc_rdma_dst(offer->sk, gid);
 	int rc = 0;
 
-	might_sleep();
 	if (IS_ERR(dst))
 		return -ENETUNREACH;
 	*gateway = has_gateway(dst, gid);
