@@ -108,6 +108,7 @@ type plan struct {
 	fallback []run
 	smcd     []run
 	moved    []run // over SMC-D, as with hardware devices
+	ruled    []run // over TCP sockets that a rule makes SMC-D; only in full runs
 }
 
 // planFor returns the plan for a kernel. Except in full runs, it leaves out combinations of kernels and domains for which our
@@ -115,7 +116,7 @@ type plan struct {
 // kernel gets most combinations.
 func planFor(newest bool) plan {
 	if lab.Full() {
-		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...), runs(tcpModes, "smc", "ipproto6")}
+		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...), runs(tcpModes, "smc", "ipproto6"), runs(tcpModes, tcpOnly...)}
 	}
 	p := plan{
 		fallback: append(runs([]mode{asServer, toTCP}, "smc"), run{"ipproto6", fromTCP}),
@@ -141,6 +142,7 @@ func ours(t *testing.T, g *guest, p plan) {
 	t.Run("fallback", func(t *testing.T) { overTCP(t, g, p.fallback) })
 	t.Run("smcd", func(t *testing.T) { overSMCD(t, g, p.smcd, differences) })
 	t.Run("nobody", func(t *testing.T) { overSMCDAsNobody(t, g) })
+	t.Run("rule", func(t *testing.T) { underRule(t, g, p.ruled) })
 	g.reference(t, asServer)
 	if len(p.moved) > 0 {
 		g.Must("a", "rmmod smc_diag smc && modprobe smc loopback_move=1 && modprobe smc_diag")

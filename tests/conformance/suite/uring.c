@@ -26,6 +26,7 @@ void uring_open_flags(struct uring *ring, unsigned int flags)
 	struct io_uring_params p = { .flags = flags };
 
 	ring->cqe_shift = flags & IORING_SETUP_CQE32 ? 1 : 0;
+	ring->enter = flags & IORING_SETUP_SQPOLL ? IORING_ENTER_SQ_WAKEUP : 0;
 	ring->fd = syscall(SYS_io_uring_setup, 16, &p);
 	if (ring->fd < 0)
 		harness_skip("no io_uring: %s", strerrorname_np(errno));
@@ -55,7 +56,7 @@ void uring_submit(struct uring *ring, const struct io_uring_sqe *sqe)
 	ring->sqes[at] = *sqe;
 	ring->sq_array[at] = at;
 	__atomic_store_n(ring->sq_tail, tail + 1, __ATOMIC_RELEASE);
-	EQ(1, syscall(SYS_io_uring_enter, ring->fd, 1, 0, 0, NULL, 0));
+	EQ(1, syscall(SYS_io_uring_enter, ring->fd, 1, 0, ring->enter, NULL, 0));
 }
 
 int uring_is_idle(struct uring *ring)
@@ -300,6 +301,73 @@ CHECK(uring_socket)
 	sqe.off = SOCK_STREAM;
 	int fd = run(&ring, sqe);
 	EQ(SOCK_STREAM, net_int(fd, SOL_SOCKET, SO_TYPE));
+}
+
+/* Has io_uring make a socket. @how: flags of the request. */
+static int make_socket(struct uring *ring, unsigned char how)
+{
+	struct io_uring_sqe sqe = request(IORING_OP_SOCKET, net_domain()->family, NULL,
+					  net_domain()->protocol);
+
+	sqe.off = SOCK_STREAM;
+	sqe.flags = how;
+	return run(ring, sqe);
+}
+
+/*
+ * Has io_uring make both ends of a connection and use them. @setup: flags of the ring; @how: flags of the
+ * requests.
+ */
+static void use_made(unsigned int setup, unsigned char how)
+{
+	struct uring ring;
+	struct addr addr;
+	unsigned long long tag;
+	char buf[5] = "";
+	int peer = -1;
+
+	uring_open_flags(&ring, setup);
+	int listener = make_socket(&ring, how), fd = make_socket(&ring, how);
+	net_listen_on(listener, &addr, 1);
+	struct io_uring_sqe sqe = request(IORING_OP_ACCEPT, listener, NULL, 0);
+	sqe.flags = how;
+	sqe.ioprio = IORING_ACCEPT_MULTISHOT;
+	uring_submit(&ring, &sqe);
+	sqe = connect_request(fd, &addr);
+	sqe.flags = how;
+	uring_submit(&ring, &sqe);
+	for (int i = 0; i < 2; i++) {
+		int res = uring_wait(&ring, &tag);
+
+		EXPECT(res >= 0, "request %llu ended with %s", tag, strerrorname_np(-res));
+		if (tag == IORING_OP_ACCEPT)
+			peer = res;
+	}
+	sqe = request(IORING_OP_SEND, peer, "hello", 5);
+	sqe.flags = how;
+	EQ(5, run(&ring, sqe));
+	sqe = request(IORING_OP_RECV, fd, buf, sizeof(buf));
+	sqe.flags = how;
+	sqe.msg_flags = MSG_WAITALL;
+	EQ(5, run(&ring, sqe));
+	EQ(0, memcmp(buf, "hello", 5));
+	net_exchange(fd, peer);
+}
+
+/* A rule of the policy converts sockets, whichever thread of the kernel makes them for the program: */
+CHECK(uring_made_by_program)
+{
+	use_made(0, 0);
+}
+
+CHECK(uring_made_by_worker)
+{
+	use_made(0, IOSQE_ASYNC);
+}
+
+CHECK(uring_made_by_poller)
+{
+	use_made(IORING_SETUP_SQPOLL, 0);
 }
 
 /* Reads a number from a socket, like ioctl(). Linux 6.7 and later have these commands. */

@@ -12,6 +12,7 @@ struct uring {
 	unsigned int *sq_tail, *sq_array, *cq_head, *cq_tail;
 	unsigned int sq_mask, cq_mask;
 	unsigned int cqe_shift;	/* 1 if results have 32 bytes */
+	unsigned int enter;	/* flags with which requests are submitted */
 };
 
 /** uring_open() - set a ring up, or skip the check where the kernel allows none */
