@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
@@ -22,7 +24,9 @@ func (c *command) completeRule(_ *cobra.Command, args []string, typed string) ([
 	if len(args)%2 == 1 {
 		return slices.DeleteFunc(slices.Clone(policy.ConditionWords), func(w string) bool { return slices.Contains(args, w) }), noFiles
 	}
-	switch args[len(args)-1] {
+	switch condition := args[len(args)-1]; condition {
+	case "port", "local", "remote":
+		return c.completePorts(condition, typed), noFiles | cobra.ShellCompDirectiveNoSpace
 	case "role":
 		return []string{"connect", "listen"}, noFiles
 	case "user":
@@ -66,8 +70,8 @@ func (c *command) cgroups(typed string) (paths []string) {
 	return paths
 }
 
-// completeName completes the name of a rule.
-func (c *command) completeName(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+// completeName completes the name of a rule, or the number of one without a name.
+func (c *command) completeName(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFiles
 	}
@@ -75,10 +79,12 @@ func (c *command) completeName(cmd *cobra.Command, args []string, _ string) (nam
 	if err != nil {
 		return nil, noFiles
 	}
-	for _, r := range p.Rules {
-		if r.Name != "" {
-			names = append(names, r.Name)
+	for i, r := range p.Rules {
+		name := r.Name
+		if name == "" {
+			name = strconv.Itoa(i + 1)
 		}
+		names = append(names, cobra.CompletionWithDesc(name, cli.Printable(r.Text(c.sys.names))))
 	}
 	return names, noFiles
 }

@@ -27,12 +27,14 @@ type question struct{ user, group, cgroup, target string }
 func newExplain(c *command) *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
-		Use:               "explain [--user USER] [--group GROUP] [--cgroup PATH] {HOST:PORT | :PORT}",
-		Short:             "Say which rule decides about a connection",
-		Long:              explainLong,
-		Example:           explainExample,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "explain [--user USER] [--group GROUP] [--cgroup PATH] {HOST:PORT | :PORT}",
+		Short:   "Say which rule decides about a connection",
+		Long:    explainLong,
+		Example: explainExample,
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return c.completeTarget(args), noFiles
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.target = args[0]
 			return c.explain(cmd.Context(), q)

@@ -49,6 +49,8 @@ type system struct {
 	self func() policy.Who
 	// settings is the directory of the settings net.smc.*.
 	settings string
+	// sockets is the directory of the kernel's lists of sockets.
+	sockets string
 }
 
 func realSystem() system {
@@ -66,6 +68,7 @@ func realSystem() system {
 		primaryGroup: primaryGroup,
 		self:         self,
 		settings:     settingsDir,
+		sockets:      "/proc/net",
 	}
 }
 

@@ -515,13 +515,29 @@ func TestNoModule(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	h := newHarness(t, "smc name one port 1", "tcp")
+	h.sys.sockets = t.TempDir()
+	// A server with a client, and a client of another host's server.
+	const heading = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	for name, list := range map[string]string{
+		"tcp": "   0: 00000000:0050 00000000:0000 0A\n   1: 0100000A:0050 0200000A:C001 01\n   2: 0100000A:C002 0200000A:18EB 06\n",
+		"tcp6": "   0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A\n" +
+			"   1: 000000000000000000000000010000FE:C003 000000000000000000000000020000FE:1538 01\n",
+	} {
+		if err := os.WriteFile(filepath.Join(h.sys.sockets, name), []byte(heading+list), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for args, want := range map[string][]string{
 		"add ":                         {"smc", "tcp", "auto"},
 		"add smc port 1 ":              {"name", "role", "user", "group", "cgroup", "local", "remote", "to", "from", "peer"},
 		"add smc role ":                {"connect", "listen"},
 		"add smc cgroup ":              {"system.slice"},
 		"add smc cgroup system.slice/": {"system.slice/redis.service"},
-		"del ":                         {"one"},
+		"add smc port ":                {"80", "5432", "8080"},
+		"add smc local 22,":            {"22,80", "22,8080"},
+		"add smc remote ":              {"5432"},
+		"explain ":                     {":80", ":8080"},
+		"del ":                         {"one", "2"},
 		"peers ":                       {"show", "flush"},
 	} {
 		words := append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...)
