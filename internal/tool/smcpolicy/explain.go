@@ -4,6 +4,7 @@ package smcpolicy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,6 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/jsondoc"
 	"github.com/smckit/smckit/internal/remedy"
 	"github.com/smckit/smckit/pkg/policy"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/spf13/cobra"
 )
 
@@ -69,6 +71,14 @@ type explanation struct {
 	Number int `json:"rule_number,omitzero" schema1:"number,keep"`
 	// the same
 	Rule string `json:"rule,omitempty"`
+	// if the module remembers that SMC was not possible with the server: until `seconds_left` is over, connections to it are TCP
+	Reason *jsondoc.Reason `json:"reason,omitempty" schema1:"-"`
+	// if the server has given a reason
+	PeerReason *jsondoc.Reason `json:"peer_reason,omitempty" schema1:"-"`
+	// the same as for `reason`
+	SecondsLeft uint32 `json:"seconds_left,omitempty" schema1:"-"`
+
+	remembered *policy.Peer
 }
 
 func (c *command) explain(ctx context.Context, q question) error {
@@ -80,14 +90,7 @@ func (c *command) explain(ctx context.Context, q question) error {
 	if err != nil {
 		return err
 	}
-	var p policy.Policy
-	err = c.withKernel(ctx, func(k kernel) (err error) {
-		if p, err = k.Get(ctx); err != nil || !slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.Verdict == policy.Auto }) {
-			return err
-		}
-		c.services, err = k.Services(ctx)
-		return err
-	})
+	p, err := c.readAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,17 +110,46 @@ func (c *command) explain(ctx context.Context, q question) error {
 		return err
 	}
 	for _, a := range out.Answers {
-		why := "no rule matches"
-		if !p.Enabled {
-			why = "the policy is off"
-		} else if a.Number > 0 {
-			why = fmt.Sprintf("rule %d: %s", a.Number, a.Rule)
-		}
-		if _, err := fmt.Fprintf(c.env.Out, "%s: TCP socket: %s; SMC socket: %s (%s)\n", a.place(), a.TCPSocket, a.SMCSocket, why); err != nil {
+		if err := c.printAnswer(p, a); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readAll reads the policy, what services have learned if a rule asks for it, and the peers that the module remembers.
+func (c *command) readAll(ctx context.Context) (p policy.Policy, _ error) {
+	err := c.withKernel(ctx, func(k kernel) (err error) {
+		if p, err = k.Get(ctx); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.Verdict == policy.Auto }) {
+			if c.services, err = k.Services(ctx); err != nil {
+				return err
+			}
+		}
+		if c.remembered, err = k.Peers(ctx); errors.Is(err, smcerr.ErrNotSupported) {
+			return nil
+		}
+		return err
+	})
+	return p, err
+}
+
+func (c *command) printAnswer(p policy.Policy, a explanation) error {
+	why := "no rule matches"
+	if !p.Enabled {
+		why = "the policy is off"
+	} else if a.Number > 0 {
+		why = fmt.Sprintf("rule %d: %s", a.Number, a.Rule)
+	}
+	_, err := fmt.Fprintf(c.env.Out, "%s: TCP socket: %s; SMC socket: %s (%s)\n", a.place(), a.TCPSocket, a.SMCSocket, why)
+	if err != nil || a.remembered == nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.env.Out, "%s: TCP for %d seconds more, because SMC was not possible (%s)\n",
+		a.place(), a.SecondsLeft, peerReason(*a.remembered))
+	return err
 }
 
 // place returns the target in words.
@@ -133,7 +165,9 @@ func (e explanation) place() string {
 func (c *command) answers(p policy.Policy, who policy.Who, u policy.Use) (all []explanation) {
 	if u.Role == policy.Connect {
 		verdict, i := p.Decide(who, u)
-		return []explanation{c.answer(p, u, verdict, i)}
+		a := c.answer(p, u, verdict, i)
+		a.recall(c.remembered, who, u)
+		return []explanation{a}
 	}
 	for _, i := range p.Plan(who, u.Local) {
 		a := c.answer(p, u, p.Rules[i].Verdict, i)
@@ -175,6 +209,20 @@ func (c *command) answer(p policy.Policy, u policy.Use, verdict policy.Verdict, 
 		a.Number, a.Rule = i+1, cli.Printable(p.Rules[i].Text(c.sys.names))
 	}
 	return a
+}
+
+// recall adds what the module remembers of the server, if a socket would use SMC with it. The socket is not bound to an interface.
+func (e *explanation) recall(peers []policy.Peer, who policy.Who, u policy.Use) {
+	const smc = "smc"
+	i := slices.IndexFunc(peers, func(p policy.Peer) bool {
+		return p.Role == policy.Connect && p.Address.Unmap() == u.Peer && p.Port == u.Remote && p.User == who.User && p.Interface == 0
+	})
+	if i < 0 || (e.TCPSocket != smc && e.SMCSocket != smc) {
+		return
+	}
+	e.remembered = &peers[i]
+	known := newPeerJSON(peers[i])
+	e.Reason, e.PeerReason, e.SecondsLeft = &known.Reason, known.PeerReason, known.SecondsLeft
 }
 
 // who returns the maker of the socket.

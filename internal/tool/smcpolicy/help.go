@@ -179,10 +179,11 @@ of a listener on :PORT, and what becomes of a TCP socket and of an SMC socket. T
 that you make now, unless you name another user, group or control group. For
 another user, the group is his primary one in /etc/passwd, unless you name one.
 The answer is about a client that has not called bind(), and for a rule with auto
-it is what the service has learned so far.
+it is what the service has learned so far. If the module remembers that SMC was
+not possible with the server, a second line says so: see 'smc_policy peers'.
 
 Whether a connection that is to use SMC does so depends on the peer and the
-devices: 'smc_chk --connect HOST' tries it.
+devices: 'smc_chk --connect HOST' tries it, and names the device.
 
 --json prints {"schema": 2, "enabled": true or false, "answers": [...]}, with an
 answer for each address of the host.`

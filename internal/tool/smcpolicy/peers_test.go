@@ -3,10 +3,12 @@
 package smcpolicy
 
 import (
+	"encoding/json"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/internal/jsondoc/jsontest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
@@ -67,4 +69,35 @@ func TestPeers(t *testing.T) {
 	}
 	h.kernel.err = &smcerr.Error{Op: "read the peers", Kind: smcerr.ErrNotSupported, Remedy: "the module is older"}
 	h.expect(1, "", "smc_policy: read the peers: not supported: the module is older\n", "peers")
+}
+
+// TestExplainRemembered has explain name the reason for which connections to a server are TCP although a rule says SMC: for the user who has
+// tried, and for sockets that would use SMC.
+func TestExplainRemembered(t *testing.T) {
+	h := newHarness(t, "tcp port 80", "smc")
+	server := netip.MustParseAddr("10.1.0.2")
+	who := h.sys.self()
+	for _, p := range []policy.Peer{
+		{Port: 6379, Role: policy.Listen, User: who.User},
+		{Port: 6379, Role: policy.Connect, User: who.User + 1},
+		{Port: 6379, Role: policy.Connect, User: who.User, Interface: 1 << 30},
+		{Port: 6380, Role: policy.Connect, User: who.User},
+		{Port: 80, Role: policy.Connect, User: who.User},
+	} {
+		p.Address, p.Reason, p.Left = server, netlinksmc.ReasonNoDevice, 42*time.Second
+		h.kernel.peers = append(h.kernel.peers, p)
+	}
+	const maker = "socket of user www-data group www-data cgroup user.slice\n"
+	const smc = "TCP socket: smc; SMC socket: smc (rule 2: smc)\n"
+	h.expect(0, maker+"10.1.0.2:6379: "+smc, "", "explain", "10.1.0.2:6379")
+	h.expect(0, maker+"10.1.0.2:80: TCP socket: tcp; SMC socket: tcp (rule 1: tcp port 80)\n", "", "explain", "10.1.0.2:80")
+	h.expect(0, maker+"10.1.0.2:6380: "+smc+"10.1.0.2:6380: TCP for 42 seconds more, because SMC was not possible ("+
+		peerReason(policy.Peer{Reason: netlinksmc.ReasonNoDevice})+")\n", "", "explain", "10.1.0.2:6380")
+	h.run("explain", "--json", "10.1.0.2:6380")
+	jsontest.Check(t, h.out.Bytes())
+	var out explainJSON
+	if err := json.Unmarshal(h.out.Bytes(), &out); err != nil || len(out.Answers) != 1 || out.Answers[0].SecondsLeft != 42 ||
+		out.Answers[0].Reason.Name != netlinksmc.ReasonNoDevice.Name() {
+		t.Errorf("%v: %s", err, h.out.String())
+	}
 }

@@ -92,6 +92,8 @@ type command struct {
 	watch cli.Watch
 	// services are what explain has read of them.
 	services []policy.Service
+	// remembered are the peers that explain has read.
+	remembered []policy.Peer
 }
 
 func newRoot(env *cli.Env, sys system) *cobra.Command {
