@@ -11,7 +11,7 @@ packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-arc
 # Programs with which 'make lint' reads manual pages, and the shells that have completions.
 packages="$packages mandoc bash-completion zsh fish"
 # Programs that tests/programs and tests/run run over AF_SMC sockets.
-packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
+packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils nodejs"
 # Containers for them, and the network tests of Python. Those of Go come with Go.
 packages="$packages podman crun netavark aardvark-dns libpython3.11-testsuite"
 # And programs that have no C library to preload before, or another one.

@@ -182,12 +182,21 @@ type program struct {
 	mixed bool
 	// slow means that, except in full runs, it runs only over SMC-D by a rule.
 	slow bool
+	// ruled means that it runs only by a rule.
+	ruled bool
+	// rule has the conditions of that rule, if it is not for everything.
+	rule string
+	// shown are the beginnings of the names by which smcss -p shows the programs of both ends.
+	shown []string
 }
 
 // runsOver reports whether the program is to run in a way.
 func (p program) runsOver(w way) bool {
-	if p.slow && !lab.Full() {
+	if (p.slow || p.ruled) && !lab.Full() {
 		return w.transport == smcd && w.rule
+	}
+	if p.ruled {
+		return w.rule
 	}
 	return p.mixed || (w.server && w.client)
 }
@@ -231,6 +240,9 @@ func (g *guest) all(t *testing.T, programs []program, ways []way) {
 				if p.runsOver(w) {
 					t.Run(w.String(), func(t *testing.T) { p.converse(t, &session{g, w}) })
 				}
+				if p.runsOver(w) && w.rule && w.transport == smcd && (p.ruled || lab.Full()) {
+					t.Run("back to TCP", func(t *testing.T) { p.backToTCP(t, &session{g, w}) })
+				}
 			}
 		})
 	}
@@ -239,7 +251,7 @@ func (g *guest) all(t *testing.T, programs []program, ways []way) {
 // converse starts the server, runs the client, and proves that their sockets were of the expected kind.
 func (p program) converse(t *testing.T, s *session) {
 	if s.rule {
-		s.Must("a", "smc_policy add smc")
+		s.Must("a", p.smcRule())
 		defer s.Must("a", "smc_policy flush")
 	}
 	server, err := s.Host("a").Start(s.server(p.server...))
@@ -247,10 +259,7 @@ func (p program) converse(t *testing.T, s *session) {
 		t.Fatal(err)
 	}
 	defer p.end(t, s, server)
-	listening := fmt.Sprintf("ss -Hltn 'sport = :%d' | grep -q .", p.port)
-	if err := s.Host("a").WaitFor(t.Context(), listening+"\n"+s.at(p.ready)); err != nil {
-		t.Fatal(err)
-	}
+	p.await(t, s)
 	listeners := s.Must("a", fmt.Sprintf("smcss --state listen --port %d", p.port))
 	if got := strings.Contains(listeners, "LISTEN"); got != s.way.server {
 		t.Errorf("listens on an AF_SMC socket: %t\n%s", got, listeners)
@@ -261,6 +270,15 @@ func (p program) converse(t *testing.T, s *session) {
 	now := s.counters()
 	p.count(t, s, "server", s.way.server, now.Connections.ServerV2-before.Connections.ServerV2, before.Fallback.Server, now.Fallback.Server)
 	p.count(t, s, "client", s.way.client, now.Connections.ClientV2-before.Connections.ClientV2, before.Fallback.Client, now.Fallback.Client)
+}
+
+// await waits until the server can work.
+func (p program) await(t *testing.T, s *session) {
+	t.Helper()
+	listening := fmt.Sprintf("ss -Hltn 'sport = :%d' | grep -q .", p.port)
+	if err := s.Host("a").WaitFor(t.Context(), listening+"\n"+s.at(p.ready)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // count checks the outcomes of the connections of one side. Where there is a transport, only a TCP socket makes them fall
@@ -301,6 +319,9 @@ func (p program) look(t *testing.T, s *session) {
 	has := fmt.Sprintf(`test "$(%s --mode %s | wc -l)" -gt %d`, list, mode, ends) // below the heading
 	if err := s.Host("a").WaitFor(t.Context(), list+"; "+has); err != nil {
 		t.Errorf("no connection of mode %s: %v", mode, err)
+	}
+	if s.rule {
+		p.attributed(t, s)
 	}
 	for _, other := range []transport{smcr, smcd, tcp} {
 		if out := s.Must("a", list+" --mode "+string(other)); other != mode && strings.Contains(out, "ACTIVE") {

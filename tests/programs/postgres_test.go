@@ -73,7 +73,8 @@ func postgres(c cluster) program {
 		"-c", "shared_buffers=16MB", "-c", "autovacuum=off",
 	}
 	return program{
-		name: "postgresql",
+		name:  "postgresql",
+		shown: []string{"postgres", "psql"},
 		prepare: func(_ *testing.T, g *guest) {
 			g.Must("a", "cp -r '"+c.data+"' "+data+"; echo host all all samenet trust >>"+data+"/pg_hba.conf; chown -R postgres "+data+"; chmod 700 "+data)
 		},

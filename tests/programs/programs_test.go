@@ -20,7 +20,7 @@ import (
 // connections that fall back to TCP, which only full runs do.
 func TestPrograms(t *testing.T) {
 	lab.Need(t)
-	programs := []program{redis, nginx, iperf, openssl, openssl.overKTLS(), python, postgres(makeCluster(t))}
+	programs := append([]program{redis, nginx, iperf, openssl, openssl.overKTLS(), python, postgres(makeCluster(t))}, ruled()...)
 	for _, kernel := range lab.FewSeries() {
 		t.Run(kernel, func(t *testing.T) {
 			g := boot(t, kernel)
@@ -40,6 +40,7 @@ func TestPrograms(t *testing.T) {
 
 var redis = program{
 	name:    "redis",
+	shown:   []string{"redis-server", "redis-cli"},
 	server:  []string{"redis-server", "--port", "6379", "--bind", "127.0.0.1", "::1", "--save", "", "--appendonly", "no", "--protected-mode", "no"},
 	port:    6379,
 	stop:    unix.SIGTERM,
@@ -97,7 +98,8 @@ http {
 `
 
 var nginx = program{
-	name: "nginx",
+	name:  "nginx",
+	shown: []string{"nginx", "curl"},
 	prepare: func(t *testing.T, g *guest) {
 		g.Must("a", "mkdir "+workInside+`/www; cd `+workInside+`/www
 head -c 2000 /dev/urandom >small; head -c 8388608 /dev/urandom >large`)
@@ -137,6 +139,7 @@ curl -fsS -o got -H 'Host: proxy' http://127.0.0.1:8080/large; cmp got www/large
 
 var iperf = program{
 	name:    "iperf3",
+	shown:   []string{"iperf3"},
 	server:  []string{"iperf3", "-s", "-p", "5201"},
 	port:    5201,
 	stop:    unix.SIGKILL,
@@ -181,6 +184,7 @@ func useIperf(t *testing.T, s *session) {
 
 var python = program{
 	name:    "python",
+	shown:   []string{"python3", "curl"},
 	server:  []string{"python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", workInside + "/www", "8000"},
 	port:    8000,
 	stop:    unix.SIGTERM,

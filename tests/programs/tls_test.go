@@ -14,7 +14,8 @@ import (
 
 // openssl runs a server that answers each line with the reversed line.
 var openssl = program{
-	name: "openssl",
+	name:  "openssl",
+	shown: []string{"openssl"},
 	prepare: func(t *testing.T, g *guest) {
 		g.Must("a", "cd "+workInside+`
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -keyout key -out cert 2>/dev/null
