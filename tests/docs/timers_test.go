@@ -31,6 +31,7 @@ var timers = map[string]struct {
 	"data under way, before a connection goes over to another link":             {"kernel/transport/rdma/failover.c", "SETTLE_TIMEOUT", nil},
 	"the peer has stopped a lost link, before places of its RMB are used again": {"kernel/transport/rdma/links.c", "LATE_TIMEOUT", nil},
 	"answer to CONFIRM RKEY":                                                    {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT", nil},
+	"CONFIRM RKEY again, after the peer has refused it for now":                 {"kernel/transport/rdma/llc_call.c", "REPEAT_DELAY", nil},
 	"answer to DELETE RKEY":                                                     {"kernel/transport/rdma/llc_call.c", "DELETE_RKEY_TIMEOUT", nil},
 	"answer to TEST LINK":                                                       {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT", nil},
 	"nothing sent arrives":                                                      {"kernel/transport/rdma/llc_test.c", "STALL_TIME", nil},
@@ -148,7 +149,7 @@ func TestTimers(t *testing.T) {
 // defined returns the seconds that a macro of the module stands for.
 func defined(t *testing.T, file, name string) string {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^#define ` + name + ` (?:\((\d+) \* HZ(?: / (\d+))?\)|HZ)$`).FindStringSubmatch(read(t, file))
+	m := regexp.MustCompile(`(?m)^#define ` + name + ` (?:\((?:(\d+) \* )?HZ(?: / (\d+))?\)|HZ)$`).FindStringSubmatch(read(t, file))
 	if m == nil {
 		t.Fatalf("%s does not define %s in seconds", file, name)
 	}

@@ -28,6 +28,7 @@ const (
 	AllLinks      = 0x40 // DELETE LINK
 	Orderly       = 0x20 // DELETE LINK
 	Negative      = 0x20 // response to CONFIRM RKEY or DELETE RKEY
+	RetryLater    = 0x10 // negative response to CONFIRM RKEY
 	NoEyecatchers = 0x03 // CONFIRM LINK
 )
 

@@ -35,10 +35,12 @@ struct smc_rtoken {
 
 /* An exchange that we begin; one at a time in a group. */
 struct smc_rdma_call {
-	struct list_head list;		/* group->lock; empty unless it waits or runs */
+	struct list_head list;		/* group->lock; empty unless it waits, runs, or is to be repeated */
 	u8 type;			/* SMC_LLC_CONFIRM_RKEY or SMC_LLC_DELETE_RKEY */
 	struct smc_rdma_buf *rmb;
 	u32 rkey;			/* that the message has, once it is sent */
+	unsigned int repeats;		/* how often the peer has refused it for now; group->lock, as what follows */
+	unsigned long repeat_at;	/* jiffies; when it is due again, while it is on group->llc.refused */
 	int result;			/* -EINPROGRESS, 0, -EREMOTEIO if the peer refuses, -ETIMEDOUT, -ENOTCONN */
 };
 
@@ -79,6 +81,7 @@ struct smc_rdma_add {
 /* LLC of a group. Protected by the group's lock, except where noted. */
 struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs, if any does */
+	struct list_head refused;	/* those that the peer has refused for now, in the order in which they are due again */
 	bool call_runs;			/* see smc_rdma_add_lets_call() */
 	unsigned long asked;		/* jiffies; when that was sent */
 	u32 asked_by;			/* serial number of the link that it was sent by */
@@ -376,7 +379,7 @@ void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *r
 void smc_rdma_llc_next_call(struct smc_lgr_rdma *group);
 void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call);
 void smc_rdma_llc_call_lost(struct smc_link *link);
-void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative);
+void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, int result);
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
 
 /* llc_test.c */

@@ -243,7 +243,7 @@ static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
 	struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
 
 	if (m->response) {
-		smc_rdma_llc_answered(link->group, m->type, c->rkey, c->negative);
+		smc_rdma_llc_answered(link->group, m->type, c->rkey, !c->negative ? 0 : c->retry ? -EAGAIN : -EREMOTEIO);
 		return;
 	}
 	if (c->left > 2 || smc_rtoken_add(link, c->rkey, c->addr)) {
@@ -281,7 +281,8 @@ static void on_delete_rkey(struct smc_link *link, struct smc_llc *m, const u8 *m
 	u32 rkey;
 
 	if (m->response) {
-		smc_rdma_llc_answered(group, m->type, smc_llc_rkey_at(m, msg, 0, &rkey) ? rkey : 0, m->delete_rkey.negative);
+		smc_rdma_llc_answered(group, m->type, smc_llc_rkey_at(m, msg, 0, &rkey) ? rkey : 0,
+				      m->delete_rkey.negative ? -EREMOTEIO : 0);
 		return;
 	}
 	for (i = 0; smc_llc_rkey_at(m, msg, i, &rkey); i++) {
@@ -450,6 +451,7 @@ void smc_rdma_llc_init(struct smc_lgr_rdma *group)
 	struct smc_rdma_llc *llc = &group->llc;
 
 	INIT_LIST_HEAD(&llc->calls);
+	INIT_LIST_HEAD(&llc->refused);
 	INIT_DELAYED_WORK(&llc->timer, timer_work);
 	init_waitqueue_head(&llc->flushed);
 	llc->swapped = !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN);
@@ -474,6 +476,7 @@ void smc_rdma_llc_end(struct smc_lgr_rdma *group)
 	might_sleep();
 	spin_lock_bh(&group->lock);
 	group->llc.call_runs = false;
+	list_splice_tail_init(&group->llc.refused, &group->llc.calls);
 	while ((call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list))) {
 		list_del_init(&call->list);
 		WRITE_ONCE(call->result, -ENOTCONN);

@@ -12,6 +12,9 @@
 /* After this many consecutive timeouts while the peer answers promptly, assume that an earlier answer was lost. */
 #define LOST 3
 #define PROMPT (HZ / 2)
+/* A CONFIRM RKEY that the peer refuses for now is repeated after this time, this often (RFC 7609, A.3.5). */
+#define REPEAT_DELAY (HZ / 2)
+#define REPEATS 3
 
 /* Does the peer need the keys that RMBs have on a link? The link is active, or about to be: that of a client cannot send yet. */
 static bool wants_keys(const struct smc_link *link)
@@ -123,6 +126,40 @@ static void finish_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, 
 		smc_rdma_llc_look_soon(group, 0);
 }
 
+/*
+ * The peer has refused the running call for now: it may be about to change the links, or has no room for an RMB. Meanwhile, a link may
+ * be added, and other calls run; DELETE RKEY gives it room. Return: false if it has refused the call too often.
+ */
+static bool repeat_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
+{
+	lockdep_assert_held(&group->lock);
+	if (call->repeats == REPEATS)
+		return false;
+	call->repeats++;
+	call->repeat_at = jiffies + REPEAT_DELAY;
+	list_move_tail(&call->list, &group->llc.refused);
+	smc_rdma_llc_look_soon(group, REPEAT_DELAY);
+	smc_rdma_llc_next_call(group);
+	return true;
+}
+
+/* Has the calls wait that are due again, with the keys of the links that there are by then. Return: jiffies until the next one is due. */
+static unsigned long requeue_calls(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_llc *llc = &group->llc;
+	struct smc_rdma_call *call;
+
+	lockdep_assert_held(&group->lock);
+	while ((call = list_first_entry_or_null(&llc->refused, struct smc_rdma_call, list))) {
+		if (time_before(jiffies, call->repeat_at))
+			return call->repeat_at - jiffies;
+		list_move_tail(&call->list, &llc->calls);
+		if (!llc->call_runs)
+			smc_rdma_llc_next_call(group);
+	}
+	return MAX_JIFFY_OFFSET;
+}
+
 /* Does an answer belong to the running call? It names the same key, or no key, if no late answer is expected. */
 static bool answers_call(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call, u8 type, u32 rkey)
 {
@@ -133,12 +170,13 @@ static bool answers_call(const struct smc_lgr_rdma *group, const struct smc_rdma
 }
 
 /*
- * smc_rdma_llc_answered() - the peer has answered a call, negatively if it could not do what we asked. Softirq.
+ * smc_rdma_llc_answered() - the peer has answered a call: @result is 0, -EREMOTEIO if it could not do what we asked, or -EAGAIN if we are
+ * to ask again later. Softirq.
  *
  * The key is 0 if the answer names none, as Linux has it of DELETE RKEY in version 2: that is taken for the answer to
  * the oldest call that has got none.
  */
-void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative)
+void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, int result)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 	struct smc_rdma_call *call;
@@ -150,7 +188,10 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 			llc->overtakes = 0;
 			group->unanswered = 0;
 		}
-		finish_call(group, call, negative ? -EREMOTEIO : 0);
+		if (result != -EAGAIN)
+			finish_call(group, call, result);
+		else if (!repeat_call(group, call))
+			finish_call(group, call, -EREMOTEIO);
 	} else if (type == SMC_LLC_DELETE_RKEY && llc->late) {
 		llc->late--;
 		llc->overtaken = !rkey && time_before(jiffies, llc->asked + PROMPT);
@@ -165,6 +206,7 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
 	lockdep_assert_held(&group->lock);
 	call->type = type;
 	call->rmb = rmb;
+	call->repeats = 0;
 	call->result = group->state == SMC_LGR_RDMA_ENDED ? -ENOTCONN : -EINPROGRESS;
 	if (call->result == -ENOTCONN)
 		return;
@@ -231,11 +273,8 @@ static void expect_late(struct smc_lgr_rdma *group)
 		llc->late++;
 }
 
-/*
- * smc_rdma_llc_look_at_calls() - ends the running call if it has timed out. Any context. Return: jiffies until the next
- * look, MAX_JIFFY_OFFSET if there is none.
- */
-unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
+/* Ends the running call if it has timed out. Return: as smc_rdma_llc_look_at_calls() does. */
+static unsigned long look_at_running(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
@@ -248,4 +287,15 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 		expect_late(group);
 	finish_call(group, call, -ETIMEDOUT);
 	return SMC_RDMA_ANSWER_TIMEOUT;
+}
+
+/*
+ * smc_rdma_llc_look_at_calls() - ends the running call if it has timed out, and repeats those that are due again. Any context. Return:
+ * jiffies until the next look, MAX_JIFFY_OFFSET if there is none.
+ */
+unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
+{
+	unsigned long next = requeue_calls(group); /* the one that runs may have less time then */
+
+	return min(next, look_at_running(group));
 }
