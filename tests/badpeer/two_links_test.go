@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 )
 
@@ -84,6 +85,16 @@ func losesFirst(steps ...func(context.Context, *session) error) func(context.Con
 		return s.Group.LoseLink(ctx, s.Group.QP)
 	}, opensAnother)
 	return inOrder(steps...)
+}
+
+// outOfStep checks that our module has deleted a link because the peer has broken the protocol on it.
+func outOfStep(do func(context.Context, *session) error) func(context.Context, *session) error {
+	return inOrder(do, func(_ context.Context, s *session) error { return s.Group.DeletedFor(peer.Violation, false) })
+}
+
+// withoutPath checks that our module has deleted a link because it does not work.
+func withoutPath(do func(context.Context, *session) error) func(context.Context, *session) error {
+	return inOrder(do, func(_ context.Context, s *session) error { return s.Group.DeletedFor(peer.PathLost, false) })
 }
 
 // opensAnother uses another connection of the group.
@@ -169,25 +180,28 @@ func treats(m peer.Manner) linkStep {
 // twoLinks are peers with two links, on the first of which the connection is.
 var twoLinks = []connCase{
 	{name: "TEST LINK by each link", want: ignored, do: byEach(20, asks(peer.Response, 0, peer.LLC(peer.TestLink, 0, 1, 2, 3)))},
-	{name: "answer to a TEST LINK that was not sent, by the second", want: ignored, do: losesSecond(bySecond(posts(peer.LLC(peer.TestLink, peer.Response))))},
-	{name: "answer to a TEST LINK that was not sent, by the first", want: ignored, do: losesFirst(byFirst(posts(peer.LLC(peer.TestLink, peer.Response))))},
-	{name: "unknown type, by the second", want: ignored, do: losesSecond(bySecond(posts(peer.LLC(0x7f, 0))))},
-	{name: "1 byte, by the second", want: ignored, do: losesSecond(bySecond(posts([]byte{7})))},
+	{name: "answer to a TEST LINK that was not sent, by the second", want: ignored, do: outOfStep(losesSecond(bySecond(posts(peer.LLC(peer.TestLink, peer.Response)))))},
+	{name: "answer to a TEST LINK that was not sent, by the first", want: ignored, do: outOfStep(losesFirst(byFirst(posts(peer.LLC(peer.TestLink, peer.Response)))))},
+	{name: "unknown type, by the second", want: ignored, do: outOfStep(losesSecond(bySecond(posts(peer.LLC(0x7f, 0)))))},
+	{name: "1 byte, by the second", want: ignored, do: outOfStep(losesSecond(bySecond(posts([]byte{7}))))},
 	{name: "longer than any, by the second", want: ignored, do: losesSecond(bySecond(posts(make([]byte, 8193))))},
-	{name: "NAK for all, by the second", want: ignored, do: losesSecond(bySecond(treats(peer.Hostile)), bySecond(posts(peer.LLC(peer.TestLink, 0))))},
+	{name: "NAK for all, by the second", want: ignored, do: withoutPath(losesSecond(bySecond(treats(peer.Hostile)), bySecond(posts(peer.LLC(peer.TestLink, 0)))))},
 	{name: "TEST LINK 200 times by the second, which is deaf", want: ignored, do: losesSecond(bySecond(treats(peer.Deaf)), bySecond(posts(slices.Repeat([][]byte{peer.LLC(peer.TestLink, 0)}, 200)...)))},
+	{name: "immediate data that was not agreed, by the second", want: ignored, do: outOfStep(losesSecond(bySecond(func(_ context.Context, s *session, q *peer.QP) error {
+		return q.WriteImm(s.Remote.RMB, s.Remote.Rkey, nil, 0x12345678)
+	})))},
 	{name: "write with a wrong key, by the second", want: ignored, do: losesSecond(bySecond(func(_ context.Context, s *session, q *peer.QP) error {
 		return q.Write(s.Remote.RMB, 0x00770077, make([]byte, 100))
 	}))},
 
 	{name: "CONFIRM LINK again", want: ignored, do: inOrder(bySecond(repeatsConfirm(0, 0)), opensAnother)},
-	{name: "CONFIRM LINK of the second by the first", want: ignored, do: losesFirst(byFirst(repeatsConfirm(0, 0)))},
-	{name: "CONFIRM LINK of the wrong side", want: ignored, do: losesSecond(bySecond(repeatsConfirm(peer.Response, 0)))},
-	{name: "CONFIRM LINK of another link", want: ignored, do: losesSecond(bySecond(repeatsConfirm(0, 29, 99)))},
-	{name: "CONFIRM LINK of the first link's number", want: ignored, do: losesSecond(bySecond(repeatsConfirm(0, 29, 1)))},
-	{name: "CONFIRM LINK of another queue pair", want: ignored, do: losesSecond(bySecond(repeatsConfirm(0, 26, 9)))},
-	{name: "CONFIRM LINK of another GID", want: ignored, do: losesSecond(bySecond(repeatsConfirm(0, 10, 9)))},
-	{name: "CONFIRM LINK of another MAC", want: ignored, do: losesSecond(bySecond(repeatsConfirm(0, 4, 9)))},
+	{name: "CONFIRM LINK of the second by the first", want: ignored, do: outOfStep(losesFirst(byFirst(repeatsConfirm(0, 0))))},
+	{name: "CONFIRM LINK of the wrong side", want: ignored, do: outOfStep(losesSecond(bySecond(repeatsConfirm(peer.Response, 0))))},
+	{name: "CONFIRM LINK of another link", want: ignored, do: outOfStep(losesSecond(bySecond(repeatsConfirm(0, 29, 99))))},
+	{name: "CONFIRM LINK of the first link's number", want: ignored, do: outOfStep(losesSecond(bySecond(repeatsConfirm(0, 29, 1))))},
+	{name: "CONFIRM LINK of another queue pair", want: ignored, do: outOfStep(losesSecond(bySecond(repeatsConfirm(0, 26, 9))))},
+	{name: "CONFIRM LINK of another GID", want: ignored, do: outOfStep(losesSecond(bySecond(repeatsConfirm(0, 10, 9))))},
+	{name: "CONFIRM LINK of another MAC", want: ignored, do: outOfStep(losesSecond(bySecond(repeatsConfirm(0, 4, 9))))},
 
 	{name: "ADD LINK of a third link", want: ignored, do: inOrder(byEach(3, offersThird), opensAnother)},
 	{name: "ADD LINK, answered", want: ignored, do: inOrder(byEach(5, posts(peer.LLC(peer.AddLink, peer.Response, make([]byte, 40)...), peer.LLC(peer.AddLink, 0xff))), opensAnother)},
@@ -202,16 +216,16 @@ var twoLinks = []connCase{
 
 // twoLinks2 are cases of version 2 alone.
 var twoLinks2 = []connCase{
-	{name: "ADD LINK CONT by the second", want: ignored, do: losesSecond(bySecond(posts(peer.Continuation(0, 2, nil))))},
+	{name: "ADD LINK CONT by the second", want: ignored, do: outOfStep(losesSecond(bySecond(posts(peer.Continuation(0, 2, nil)))))},
 	{name: "REQUEST ADD LINK", want: ignored, do: inOrder(byEach(30, asks(peer.Response, 0, peer.LLC(peer.RequestAddLink, 0, make([]byte, 56)...))), opensAnother)},
-	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: ignored, do: losesSecond(bySecond(posts(peer.LLC(peer.RequestAddLink, 0, append(make([]byte, 20), 255)...))))},
-	{name: "ADD LINK with half an extension, by the second", want: ignored, do: losesSecond(bySecond(posts(sized(peer.AddLink, 60, 60))))},
+	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: ignored, do: outOfStep(losesSecond(bySecond(posts(peer.LLC(peer.RequestAddLink, 0, append(make([]byte, 20), 255)...)))))},
+	{name: "ADD LINK with half an extension, by the second", want: ignored, do: outOfStep(losesSecond(bySecond(posts(sized(peer.AddLink, 60, 60)))))},
 }
 
 // twoLinks1 are cases of version 1 alone.
 var twoLinks1 = []connCase{
 	{name: "ADD LINK CONT", want: ignored, do: inOrder(byEach(10, posts(peer.Continuation(0, 2, nil), peer.Continuation(peer.Response, 1, make([]byte, 32)))), opensAnother)},
-	{name: "REQUEST ADD LINK by the second", want: ignored, do: losesSecond(bySecond(posts(append([]byte{5, peer.MsgLength}, make([]byte, 42)...))))},
+	{name: "REQUEST ADD LINK by the second", want: ignored, do: outOfStep(losesSecond(bySecond(posts(append([]byte{5, peer.MsgLength}, make([]byte, 42)...)))))},
 }
 
 // openTwoLinks is openLinked for cases that begin with two links.
@@ -233,4 +247,27 @@ func TestTwoLinksV1(t *testing.T) {
 	s.linked = true
 	s.run(t, 40, twoLinks)
 	s.run(t, 42, twoLinks1)
+}
+
+// TestOperatorDeletes has an operator of our host delete one of two links: the peer gets that as the reason, and that the link worked.
+func TestOperatorDeletes(t *testing.T) {
+	s := openLinked(t, 77)
+	for i, server := range []bool{false, true} {
+		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
+			defer cancel()
+			g, c := s.openBoth(ctx, t, peer.Address(77, byte(i+1)), server)
+			id, err := g.ID(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			guest.Run(t, fmt.Sprintf("smcr link delete %s %02x", id, g.Link))
+			err = peer.InTurn(ctx, func(ctx context.Context) error { return g.LoseLink(ctx, g.QP) },
+				func(context.Context) error { return g.DeletedFor(peer.ByOperator, true) },
+				func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

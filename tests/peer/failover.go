@@ -82,6 +82,16 @@ func (g *LinkGroup) moveAll(ctx context.Context, q *QP) error {
 	return nil
 }
 
+// DeletedFor checks with which reason our module has deleted the link of LoseLink, and whether as one that worked until then.
+func (g *LinkGroup) DeletedFor(reason uint32, orderly bool) error {
+	var m []byte
+	g.Locked(func() { m = g.Deletion })
+	if m == nil || binary.BigEndian.Uint32(m[5:]) != reason || m[3]&Orderly != 0 != orderly {
+		return fmt.Errorf("not DELETE LINK for the reason %#08x, orderly %v: %x", reason, orderly, m)
+	}
+	return nil
+}
+
 // Drop has the group go on with one link: the other is gone.
 func (g *LinkGroup) Drop(gone *QP) {
 	g.mu.Lock()
@@ -124,6 +134,7 @@ func (g *LinkGroup) LoseLink(ctx context.Context, q *QP) error {
 	if err == nil && (m[3]&AllLinks != 0 || m[4] != number) {
 		err = fmt.Errorf("not DELETE LINK of link %d: %x", number, m)
 	}
+	g.Locked(func() { g.Deletion = m })
 	if err == nil && g.Server {
 		// Only the server deletes links: it sends the same, and the client answers.
 		_, err = g.RequestBy(ctx, by, g.DeleteMessage(0, q))

@@ -48,7 +48,8 @@ type LinkGroup struct {
 	Kept           [][]byte
 	DeletedRkeys   []uint32
 	LinkTests      int
-	ImmediateCount int // messages as immediate data
+	Deletion       []byte // the last DELETE LINK for one of two links that LoseLink has taken
+	ImmediateCount int    // messages as immediate data
 	Gone           bool
 	GoneAt         time.Time
 

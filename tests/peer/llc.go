@@ -32,6 +32,13 @@ const (
 	NoEyecatchers = 0x03 // CONFIRM LINK
 )
 
+// Reasons of DELETE LINK.
+const (
+	PathLost   = 0x00010000
+	ByOperator = 0x00020000
+	Violation  = 0x00040000 // of the protocol
+)
+
 const (
 	MsgLength = 44 // of LLC messages of version 1, most of version 2, and CDC messages
 	MTUCode   = 3  // 1024 bytes, as soft-RoCE has on an Ethernet

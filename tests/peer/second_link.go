@@ -256,38 +256,54 @@ func (g *LinkGroup) AddSecondLink(ctx context.Context) error {
 	return InTurn(ctx, offer, g.ExchangeKeys, g.ConfirmSecond)
 }
 
+// links lists the links of the group in our module, and the group's ID there.
+func (g *LinkGroup) links(ctx context.Context) (id string, links []smcrd.Link, err error) {
+	var answer smcrd.LinkGroupsR
+	out, err := exec.CommandContext(ctx, "smcr", "linkgroup", "link-show", "--json").Output()
+	if err == nil {
+		err = jsondoc.Decode(out, &answer)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("smcr: %w", err)
+	}
+	for _, group := range answer.LinkGroups {
+		for _, l := range group.Links {
+			addr, err := netip.ParseAddr(l.PeerGID)
+			if err == nil && (addr.Unmap() == g.Addr || addr.Unmap() == g.SecondAddr) {
+				id, links = group.ID, append(links, l)
+			}
+		}
+	}
+	return id, links, nil
+}
+
+// ID is the number that our module has given the group.
+func (g *LinkGroup) ID(ctx context.Context) (string, error) {
+	id, _, err := g.links(ctx)
+	return id, err
+}
+
 // AwaitLinks waits until our module lists a number of links, all of them active. A server sends nothing when it has received the response
 // to CONFIRM LINK, and a link has its place for a moment after it has been deleted.
 func (g *LinkGroup) AwaitLinks(ctx context.Context, want int) error {
 	for {
-		var answer smcrd.LinkGroupsR
-		out, err := exec.CommandContext(ctx, "smcr", "linkgroup", "link-show", "--json").Output()
-		if err == nil {
-			err = jsondoc.Decode(out, &answer)
-		}
+		_, links, err := g.links(ctx)
 		if err != nil {
-			return fmt.Errorf("smcr: %w", err)
+			return err
 		}
-		listed, active := 0, 0
-		for _, group := range answer.LinkGroups {
-			for _, l := range group.Links {
-				addr, err := netip.ParseAddr(l.PeerGID)
-				if err != nil || (addr.Unmap() != g.Addr && addr.Unmap() != g.SecondAddr) {
-					continue
-				}
-				listed++
-				if l.State == "LINK_ACTIVE" {
-					active++
-				}
+		active := 0
+		for _, l := range links {
+			if l.State == "LINK_ACTIVE" {
+				active++
 			}
 		}
-		if listed == want && active == want {
+		if len(links) == want && active == want {
 			return nil
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%d links, %d of them active, instead of %d: %w", listed, active, want, ctx.Err())
+			return fmt.Errorf("%d links, %d of them active, instead of %d: %w", len(links), active, want, ctx.Err())
 		}
 	}
 }

@@ -56,6 +56,7 @@ void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 
 	if (xchg(&link->state, SMC_LINK_DOWN) == SMC_LINK_DOWN)
 		return;
+	WRITE_ONCE(link->why, why);
 	smc_link_count(link, why, detail);
 	trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
 	wake_up(&link->group->llc.flushed);

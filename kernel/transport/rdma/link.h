@@ -185,6 +185,7 @@ struct smc_link {
 	u8 mtu_code;			/* of both sides */
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
+	enum smc_link_why why;		/* it has failed, if it has; single word, no lock */
 	bool counted;			/* as lost; single word, no lock */
 	bool stopped;			/* after smc_link_stop(); group->lock */
 	bool delete_sent;		/* DELETE LINK for it, or the response, was sent after that; group->lock */
@@ -192,7 +193,7 @@ struct smc_link {
 	bool peer_stopped;		/* so has the peer; a stock one does so at about that time; set with group->lock */
 	bool limiting;			/* connections that it had are limited by smc_cdc_limit(); single word, no lock */
 	bool quiet;			/* nothing that was sent by it can arrive any more; single word, no lock */
-	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */
+	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if `why` says that; group->lock, until it is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	unsigned long active_since;	/* jiffies */
 	struct smc_link_llc llc;

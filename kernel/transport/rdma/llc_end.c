@@ -99,17 +99,39 @@ static void on_server_request(struct smc_link *link, const struct smc_llc_delete
 	comply_with_delete(link, &answer, true);
 }
 
+/* The reason of a DELETE LINK for a link that has been stopped: what a host has decided, or what was wrong with the link. */
+static u32 delete_reason(const struct smc_link *link)
+{
+	lockdep_assert_held(&link->group->lock);
+	if (link->reason)
+		return link->reason;
+	switch (READ_ONCE(link->why)) {
+	case SMC_LINK_NO_MESSAGE:
+	case SMC_LINK_FLOODED:
+	case SMC_LINK_FORGETFUL:
+	case SMC_LINK_AHEAD:
+	case SMC_LINK_BAD_IMMEDIATE:
+	case SMC_LINK_BAD_LLC:
+		return SMC_LLC_VIOLATION;
+	default:
+		return SMC_LLC_PATH_LOST;
+	}
+}
+
 /* Sends DELETE LINK for a link that has been stopped, or the response to that of the server, by another link. */
 static void send_delete_one(struct smc_link *link, struct smc_link *by)
 {
-	bool response = link->delete_asked;
 	struct smc_llc m = {
-		.type = SMC_LLC_DELETE_LINK,
-		.response = response,
-		.delete_link = { .link = link->id, .reason = response ? 0 : link->reason ?: SMC_LLC_PATH_LOST },
+		.type = SMC_LLC_DELETE_LINK, .response = link->delete_asked, .delete_link.link = link->id,
 	};
+	struct smc_llc_delete_link *d = &m.delete_link;
 
 	lockdep_assert_held(&link->group->lock);
+	if (!m.response) {
+		d->reason = delete_reason(link);
+		/* The link worked until a host has decided to delete it (RFC 7609, A.3.4). */
+		d->orderly = d->reason == SMC_LLC_BY_OPERATOR || d->reason == SMC_LLC_ASYMMETRIC;
+	}
 	link->delete_sent = true;
 	smc_rdma_llc_send_msg(by, &m);
 }
