@@ -293,6 +293,7 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
 struct smc_conn *smc_lgr_rdma_next_conn(struct smc_lgr_rdma *group, const struct smc_link *link, unsigned long *token);
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
+bool smc_lgr_rdma_is_parallel(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer);
 bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group);
 void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_link *carrier, const struct smc_link *fresh);
 bool smc_lgr_rdma_lose_link(struct smc_link *link);

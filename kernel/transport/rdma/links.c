@@ -249,6 +249,25 @@ static bool share_port(const struct smc_link *a, const struct smc_link *b)
 }
 
 /*
+ * smc_lgr_rdma_is_parallel() - has a group a link between a port here and the one that the peer states in ADD LINK? A second one would
+ * add nothing (RFC 7609, 2.2.1). Softirq.
+ */
+bool smc_lgr_rdma_is_parallel(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer)
+{
+	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];
+	bool parallel = false;
+	unsigned int n;
+
+	spin_lock_bh(&group->lock);
+	n = list_links(group, links);
+	while (n--)
+		parallel |= links[n]->path.dev == path->dev && links[n]->path.port == path->port &&
+			    smc_link_is_peer_port(links[n], peer->gid, peer->mac);
+	spin_unlock_bh(&group->lock);
+	return parallel;
+}
+
+/*
  * smc_lgr_rdma_may_add() - may the group get one more link now? One whose two links share a port may, for a better one
  * than the second of them. Any context.
  */

@@ -369,12 +369,31 @@ static void ask_for_confirm(struct smc_lgr_rdma *group)
 	smc_rdma_llc_confirm_link(group->add.link, false);
 }
 
+/*
+ * Server: the client has refused the new link, or, with @tell, made it parallel to another (RFC 7609, C.7). If it has one port only, it
+ * always will. One that has named two may be able to use the other one a little later (C.8).
+ */
+static void add_refused(struct smc_lgr_rdma *group, bool tell, int err)
+{
+	add_count(group, tell ? SMC_STATS_LINKS_NOT_ADDED : SMC_STATS_LINKS_REFUSED_BY_PEER);
+	spin_lock_bh(&group->lock);
+	group->add.lost |= READ_ONCE(group->add.peer_has_two);
+	if (tell)
+		group->add.link->reason = SMC_LLC_VIOLATION;
+	spin_unlock_bh(&group->lock);
+	add_abort(group, tell, err);
+}
+
 /* Server: the client has made its end of the link. Return: 0 or a negative errno. */
 static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
 	struct smc_link *link = group->add.link;
 	int rc;
 
+	if (smc_lgr_rdma_is_parallel(group, &link->path, &m->add_link)) {
+		add_refused(group, true, -EADDRINUSE);
+		return 0;
+	}
 	if (!smc_link_is_peer_port(group->add.carrier, m->add_link.gid, m->add_link.mac))
 		WRITE_ONCE(group->add.peer_has_two, true);
 	smc_rdma_add_set_peer(link, &m->add_link);
@@ -389,19 +408,6 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 		smc_rdma_add_send_keys(group);
 	}
 	return 0;
-}
-
-/*
- * Server: the client has refused the new link. If it has one port only, it always will. One that has named two may be able to use the
- * other one a little later (RFC 7609, C.8).
- */
-static void add_refused(struct smc_lgr_rdma *group)
-{
-	add_count(group, SMC_STATS_LINKS_REFUSED_BY_PEER);
-	spin_lock_bh(&group->lock);
-	group->add.lost |= READ_ONCE(group->add.peer_has_two);
-	spin_unlock_bh(&group->lock);
-	add_abort(group, false, -EREMOTEIO);
 }
 
 /* A continuation: the next keys of the peer's, which ours follow until both sides have sent all. */
@@ -447,7 +453,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 		on_server_asks(group, by, &m, msg);
 	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
 		if (m.add_link.reject) {
-			add_refused(group);
+			add_refused(group, false, -EREMOTEIO);
 		} else {
 			rc = on_client_answers(group, &m, msg);
 		}

@@ -63,7 +63,7 @@ int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_pat
  * @peer: a client: the server's end, by its ADD LINK; a server: NULL
  * @path: gets the port, with a reference on its device
  *
- * Work of the exchange. May sleep. Return: 0, -ENODEV, or -ENOTCONN if the link that carries the exchange has ended.
+ * Work of the exchange. May sleep. Return: 0, -ENODEV, also if that would be parallel to another link, or -ENOTCONN if the link that carries the exchange has ended.
  */
 int smc_rdma_add_choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
 {
@@ -80,13 +80,17 @@ int smc_rdma_add_choose_path(struct smc_lgr_rdma *group, const struct smc_llc_ad
 	if (carrier->gone) {
 		rc = -ENOTCONN;
 	} else if (smc_rdma_choose_second(&carrier->path, peer ? peer->gid : NULL, path)) {
-		if (!second || (peer && smc_link_is_peer_port(carrier, peer->gid, peer->mac)))
-			rc = -ENODEV;
-		else
+		if (second) {
 			*path = carrier->path;
-		if (!rc)
 			smc_rdma_dev_get(path->dev);
+		} else {
+			rc = -ENODEV;
+		}
 	}
 	mutex_unlock(&group->end_mutex);
+	if (!rc && peer && smc_lgr_rdma_is_parallel(group, path, peer)) {
+		smc_rdma_dev_put(path->dev);
+		rc = -ENODEV;
+	}
 	return rc;
 }
