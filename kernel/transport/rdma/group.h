@@ -73,8 +73,8 @@ struct smc_rdma_add {
 	bool broken;			/* one of the two is lost; group->lock */
 	bool calls;			/* calls may run: they tell the keys on the new link, too; group->lock */
 	unsigned long deadline;		/* jiffies; of the step */
-	bool hurried;			/* a call waits for the end of the exchange; group->lock */
-	unsigned long hurried_until;	/* jiffies; when the exchange ends, because of that */
+	bool expedited;			/* a call waits for the end of the exchange; group->lock */
+	unsigned long expedited_deadline;	/* jiffies; when the exchange ends, because of that */
 	struct delayed_work work;	/* holds a reference on the group */
 };
 
@@ -300,7 +300,7 @@ bool smc_lgr_rdma_lose_link(struct smc_link *link);
 int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id);
 void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell);
 void smc_lgr_rdma_late_work(struct work_struct *work);
-void smc_lgr_rdma_hurry_late(struct smc_link *link);
+void smc_lgr_rdma_expedite_late(struct smc_link *link);
 void smc_lgr_rdma_end_late(struct smc_lgr_rdma *group);
 
 /* rtoken.c */
@@ -341,7 +341,7 @@ void smc_rdma_add_confirm(struct smc_link *link);
 void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
 bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group);
-void smc_rdma_add_hurry(struct smc_lgr_rdma *group);
+void smc_rdma_add_expedite(struct smc_lgr_rdma *group);
 void smc_rdma_add_resume(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);
 

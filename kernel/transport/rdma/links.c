@@ -402,10 +402,10 @@ void smc_lgr_rdma_late_work(struct work_struct *work)
 }
 
 /*
- * smc_lgr_rdma_hurry_late() - the peer has stopped a link: no need to wait for a late packet. The work is queued and cancelled with
+ * smc_lgr_rdma_expedite_late() - the peer has stopped a link: no need to wait for a late packet. The work is queued and cancelled with
  * the lock only, because while one thread cancels it, another cannot queue it. Any context.
  */
-void smc_lgr_rdma_hurry_late(struct smc_link *link)
+void smc_lgr_rdma_expedite_late(struct smc_link *link)
 {
 	lockdep_assert_held(&link->group->lock);
 	if (READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED)

@@ -24,7 +24,7 @@
 #define CONFIRM_TIMEOUT (5 * HZ)
 #define TIMEOUT_MOST (10 * HZ)
 /* For the rest of the exchange, if a connection waits for its end, which it does for SMC_RDMA_LLC_WAIT. */
-#define HURRIED_TIMEOUT (3 * HZ)
+#define EXPEDITED_TIMEOUT (3 * HZ)
 
 /* How often a client takes the links that its server offers, but for the first few: several ports may come up together. */
 #define TAKE_INTERVAL HZ
@@ -97,19 +97,19 @@ void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay)
 		smc_lgr_put(group->lgr);
 }
 
-/* smc_rdma_add_hurry() - a call waits until the exchange is over, or lets it begin: the peer has less time for the rest. Any context. */
-void smc_rdma_add_hurry(struct smc_lgr_rdma *group)
+/* smc_rdma_add_expedite() - a call waits until the exchange is over, or lets it begin: the peer has less time for the rest. Any context. */
+void smc_rdma_add_expedite(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 
 	lockdep_assert_held(&group->lock);
 	if (add->step == SMC_RDMA_ADD_NONE || add->calls)
 		return;
-	if (!add->hurried)
-		add->hurried_until = jiffies + HURRIED_TIMEOUT;
-	add->hurried = true;
-	if (time_after(add->deadline, add->hurried_until))
-		add->deadline = add->hurried_until;
+	if (!add->expedited)
+		add->expedited_deadline = jiffies + EXPEDITED_TIMEOUT;
+	add->expedited = true;
+	if (time_after(add->deadline, add->expedited_deadline))
+		add->deadline = add->expedited_deadline;
 }
 
 /* smc_rdma_add_resume() - the exchange may go on, or begin. Any context. */
@@ -151,7 +151,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->link = NULL;
 	add->carrier = NULL;
 	add->broken = false;
-	add->hurried = false;
+	add->expedited = false;
 	add->calls = false;
 	/* A client sets the time when it asks. */
 	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))

@@ -100,7 +100,7 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 	group->llc.call_runs = call && smc_rdma_add_lets_call(group);
 	if (!group->llc.call_runs) {
 		if (call_is_awaited(group))
-			smc_rdma_add_hurry(group);
+			smc_rdma_add_expedite(group);
 		smc_rdma_add_resume(group);
 		return;
 	}

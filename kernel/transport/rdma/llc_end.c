@@ -158,7 +158,7 @@ static bool delete_one(struct smc_link *by, const struct smc_llc_delete_link *d)
 		if (named->stopped && !(group->server && named->delete_sent))
 			send_delete_one(named, by == named ? other : by);
 		smc_link_fail(named, SMC_LINK_DELETED, d->reason);
-		smc_lgr_rdma_hurry_late(named);
+		smc_lgr_rdma_expedite_late(named);
 	}
 	spin_unlock_bh(&group->lock);
 	return other;
@@ -173,7 +173,7 @@ static void on_link_stopped(struct smc_lgr_rdma *group, u8 id)
 	link = smc_lgr_rdma_link_by_id(group, id);
 	if (link && link->delete_sent) {
 		WRITE_ONCE(link->peer_stopped, true);
-		smc_lgr_rdma_hurry_late(link);
+		smc_lgr_rdma_expedite_late(link);
 	}
 	spin_unlock_bh(&group->lock);
 }
