@@ -82,7 +82,7 @@ struct smc_rdma_add {
 struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs, if any does */
 	struct list_head refused;	/* those that the peer has refused for now, in the order in which they are due again */
-	bool call_runs;			/* see smc_rdma_add_lets_call() */
+	bool call_runs;			/* see smc_rdma_add_allows_call() */
 	unsigned long asked;		/* jiffies; when that was sent */
 	u32 asked_by;			/* serial number of the link that it was sent by */
 	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
@@ -340,7 +340,7 @@ void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay);
 void smc_rdma_add_confirm(struct smc_link *link);
 void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
-bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group);
+bool smc_rdma_add_allows_call(const struct smc_lgr_rdma *group);
 void smc_rdma_add_expedite(struct smc_lgr_rdma *group);
 void smc_rdma_add_resume(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);

@@ -56,8 +56,8 @@ bool smc_rdma_add_runs(const struct smc_lgr_rdma *group)
 	return group->add.step != SMC_RDMA_ADD_NONE || group->add.msg || group->add.handles || group->add.wanted;
 }
 
-/* smc_rdma_add_lets_call() - may a call begin? Any context. */
-bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group)
+/* smc_rdma_add_allows_call() - may a call begin? Any context. */
+bool smc_rdma_add_allows_call(const struct smc_lgr_rdma *group)
 {
 	const struct smc_rdma_add *add = &group->add;
 
@@ -72,7 +72,7 @@ bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group)
 static void start_calls(struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
-	if (!group->llc.call_runs && !list_empty(&group->llc.calls) && smc_rdma_add_lets_call(group))
+	if (!group->llc.call_runs && !list_empty(&group->llc.calls) && smc_rdma_add_allows_call(group))
 		smc_rdma_llc_next_call(group);
 }
 

@@ -97,7 +97,7 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
 	lockdep_assert_held(&group->lock);
-	group->llc.call_runs = call && smc_rdma_add_lets_call(group);
+	group->llc.call_runs = call && smc_rdma_add_allows_call(group);
 	if (!group->llc.call_runs) {
 		if (call_is_awaited(group))
 			smc_rdma_add_expedite(group);
