@@ -304,7 +304,7 @@ static bool may_take(struct smc_lgr_rdma *group, u8 id)
 }
 
 /* Client: does the server ask too often? Each time costs a queue pair and the maps of all buffers. */
-static bool asks_too_often(struct smc_rdma_add *add)
+static bool offer_rate_exceeded(struct smc_rdma_add *add)
 {
 	unsigned long now = jiffies;
 
@@ -318,7 +318,7 @@ static bool asks_too_often(struct smc_rdma_add *add)
 }
 
 /* Client: refuses an offer that comes too soon after others. A server that does not ask again by itself is sent a request later. */
-static void put_off(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m)
+static void defer_offer(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m)
 {
 	struct smc_rdma_add *add = &group->add;
 
@@ -339,8 +339,8 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	/* The server has given up the exchange that we know of. */
 	if (add->step != SMC_RDMA_ADD_NONE)
 		add_fail(group, false, -ECANCELED);
-	if (!m->add_link.reject && m->add_link.mtu_code && asks_too_often(add)) {
-		put_off(group, by, m);
+	if (!m->add_link.reject && m->add_link.mtu_code && offer_rate_exceeded(add)) {
+		defer_offer(group, by, m);
 		return;
 	}
 	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct ||

@@ -48,7 +48,7 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 }
 
 /* A link is down: leaves the completions that are to be called after its end to smc_link_call_lost(). */
-static void put_off_completions(struct smc_link *link)
+static void defer_completions(struct smc_link *link)
 {
 	struct smc_link_completion *completion, *next;
 
@@ -66,7 +66,7 @@ static struct smc_link_completion *next_completion(struct smc_link *link, u64 *p
 
 	spin_lock_bh(&link->sq_lock);
 	if (!usable)
-		put_off_completions(link);
+		defer_completions(link);
 	completion = list_first_entry_or_null(&link->completions, struct smc_link_completion, list);
 	if (completion && usable && link->sq_done < completion->at)
 		completion = NULL;
