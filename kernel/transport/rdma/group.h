@@ -83,8 +83,8 @@ struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs, if any does */
 	struct list_head refused;	/* those that the peer has refused for now, in the order in which they are due again */
 	bool call_runs;			/* see smc_rdma_add_allows_call() */
-	unsigned long asked;		/* jiffies; when that was sent */
-	u32 asked_by;			/* serial number of the link that it was sent by */
+	unsigned long sent_at;		/* jiffies; when that was sent */
+	u32 sent_by;			/* serial number of the link that it was sent by */
 	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
 	bool verifying;			/* a peer has said that it does not know the group: none joins while the links are tested */
 	unsigned long verifying_since;	/* jiffies */

@@ -62,7 +62,7 @@ static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 		return;
 	if (call->type == SMC_LLC_DELETE_RKEY)
 		smc_llc_rkey_set(msg, 0, call->rkey);
-	group->llc.asked_by = link->serial;
+	group->llc.sent_by = link->serial;
 	smc_rdma_llc_send(link, msg);
 }
 
@@ -75,8 +75,8 @@ void smc_rdma_llc_call_lost(struct smc_link *link)
 	struct smc_lgr_rdma *group = link->group;
 
 	spin_lock_bh(&group->lock);
-	if (group->llc.call_runs && group->llc.asked_by == link->serial) {
-		group->llc.asked = jiffies;
+	if (group->llc.call_runs && group->llc.sent_by == link->serial) {
+		group->llc.sent_at = jiffies;
 		send_call(group, list_first_entry(&group->llc.calls, struct smc_rdma_call, list));
 	}
 	spin_unlock_bh(&group->lock);
@@ -104,7 +104,7 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 		smc_rdma_add_resume(group);
 		return;
 	}
-	group->llc.asked = jiffies;
+	group->llc.sent_at = jiffies;
 	group->llc.overtaken = false;
 	send_call(group, call);
 	smc_rdma_llc_look_soon(group, SMC_RDMA_ANSWER_TIMEOUT);
@@ -194,7 +194,7 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, int re
 			finish_call(group, call, -EREMOTEIO);
 	} else if (type == SMC_LLC_DELETE_RKEY && llc->late) {
 		llc->late--;
-		llc->overtaken = !rkey && time_before(jiffies, llc->asked + PROMPT);
+		llc->overtaken = !rkey && time_before(jiffies, llc->sent_at + PROMPT);
 		group->unanswered = 0;
 	}
 	spin_unlock_bh(&group->lock);
@@ -255,7 +255,7 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 static unsigned long call_deadline(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
 	lockdep_assert_held(&group->lock);
-	return group->llc.asked + (call_is_awaited(group) ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
+	return group->llc.sent_at + (call_is_awaited(group) ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
 }
 
 /*
