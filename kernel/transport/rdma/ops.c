@@ -213,7 +213,7 @@ static struct smc_rdma_conn *alloc_conn(struct smc_rdma_offer *ro)
 }
 
 /* Messages of the peer do not find a connection any more. Softirq. */
-static void forget_conn(struct smc_rdma_conn *rc)
+static void unpublish_conn(struct smc_rdma_conn *rc)
 {
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
 	xa_erase_bh(&rc->group->conns, rc->conn->member.token);
@@ -235,7 +235,7 @@ static int publish_conn(struct smc_rdma_conn *rc)
 	spin_unlock_bh(&conn->lock);
 	if (!ended)
 		return 0;
-	forget_conn(rc);
+	unpublish_conn(rc);
 	return SMC_REASON_NO_ACTIVE_LINK;
 }
 
@@ -515,7 +515,7 @@ static void rdma_release(struct smc_conn *conn)
 	/* The last message may still wait for room, and the peer may delete its RMB meanwhile. */
 	smc_rdma_stop_writing(rc);
 	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->member.token, !rc->exposed);
-	forget_conn(rc);
+	unpublish_conn(rc);
 	if (READ_ONCE(conn->peer_close_flags) & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(rc->group, conn->member.token);
 	smc_stats_buf_usage(conn->member.sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
