@@ -77,7 +77,7 @@ void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
  * Returns the RMB that the peer was asked to forget, if it has. Unless that is certain, the RMB stays, and CONFIRM RKEY
  * goes to the peer before it is used again.
  */
-static struct smc_rdma_buf *take_forgotten(struct smc_lgr_rdma *group)
+static struct smc_rdma_buf *take_deleted(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *rmb = group->deleted_rmb;
 	struct smc_link *link;
@@ -150,7 +150,7 @@ static struct smc_rdma_buf *take_spare(struct smc_lgr_rdma *group)
  */
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 {
-	struct smc_rdma_buf *gone = take_forgotten(group);
+	struct smc_rdma_buf *gone = take_deleted(group);
 	struct smc_link *link;
 
 	lockdep_assert_held(&group->lock);
