@@ -40,8 +40,8 @@ byte prod, seq, flags_sent;		/* of the last message */
 byte most_sent;				/* the highest producer cursor that was sent */
 byte cons;				/* the receiver's consumer cursor, as far as it has come */
 byte arrived, arrived_seq;		/* what a completion has reported to have arrived, and by which message */
-byte mark_at, mark_pos, mark_seq;	/* a message that has arrived when this many more have */
-byte known_pos, known_seq;		/* one that has */
+byte last_sent_at, last_sent_pos, last_sent_seq;	/* a message that has arrived when this many more have */
+byte last_acked_pos, last_acked_seq;		/* one that has */
 bool validate, resync, due;		/* a message is due even if nothing is new */
 byte resync_end;
 byte urgent_sent;			/* end of the urgent byte, once a message has reported it */
@@ -122,7 +122,7 @@ inline count_posted()
 	fi
 }
 
-/* Remembers the message that was just posted, if the one before has arrived: smc_rdma_failover_mark(). */
+/* Remembers the message that was just posted, if the one before has arrived: smc_rdma_failover_sent(). */
 inline mark_sent()
 {
 	if
@@ -134,7 +134,7 @@ inline mark_sent()
 	:: else
 	fi;
 	if
-	:: !mark_at && tx_link < LAST -> known_pos = mark_pos; known_seq = mark_seq; mark_at = posted; mark_pos = prod; mark_seq = seq
+	:: !last_sent_at && tx_link < LAST -> last_acked_pos = last_sent_pos; last_acked_seq = last_sent_seq; last_sent_at = posted; last_sent_pos = prod; last_sent_seq = seq
 	:: else
 	fi
 }
@@ -195,9 +195,9 @@ inline move()
 #ifdef W_MARK_HAS_ARRIVED
 	:: true
 #else
-	:: !mark_at
+	:: !last_sent_at
 #endif
-	   -> known_pos = mark_pos; known_seq = mark_seq
+	   -> last_acked_pos = last_sent_pos; last_acked_seq = last_sent_seq
 	:: else
 	fi;
 #ifdef W_REWINDS_TO_CONS
@@ -205,18 +205,18 @@ inline move()
 #elif defined(W_NO_REWIND)
 	p = prod;
 #else
-	p = MAX(cons, MAX(arrived, known_pos));
+	p = MAX(cons, MAX(arrived, last_acked_pos));
 #endif
 #ifndef W_KNOWN_BEHIND_ARRIVED
 	/* The validation has to cover all that is not written again. */
 	if
-	:: arrived_seq > known_seq -> known_seq = arrived_seq; known_pos = arrived
+	:: arrived_seq > last_acked_seq -> last_acked_seq = arrived_seq; last_acked_pos = arrived
 	:: else
 	fi;
 #endif
 	resync = true; resync_end = most_sent;
 #ifndef W_MARK_OF_OLD_LINK
-	mark_at = 0; mark_pos = known_pos; mark_seq = known_seq;
+	last_sent_at = 0; last_sent_pos = last_acked_pos; last_sent_seq = last_acked_seq;
 #endif
 #ifdef STRAY
 	/* limit_writes() */
@@ -230,7 +230,7 @@ inline move()
 	urgent_again = urgent_again || urgent_sent > cons;
 #endif
 #ifdef W_NUMBERS_AGAIN
-	seq = known_seq;
+	seq = last_acked_seq;
 #endif
 	validate = true;
 	cons_sent[tx_link] = 0;
@@ -301,14 +301,14 @@ proctype Sender()
 	/* smc_rdma_cdc_send() */
 	:: atomic { !over && VALIDATES && nfull(wire) ->
 		count_posted();
-		wire!VALIDATION(0, 0, known_seq, 0);
+		wire!VALIDATION(0, 0, last_acked_seq, 0);
 		validate = false;
 		if
 		:: !TRACKED -> arrived = 0; arrived_seq = 0
 		:: else
 		fi;
 		if
-		:: tx_link == LAST -> mark_pos = 0; mark_seq = 0; known_pos = 0; known_seq = 0
+		:: tx_link == LAST -> last_sent_pos = 0; last_sent_seq = 0; last_acked_pos = 0; last_acked_seq = 0
 		:: else
 		fi }
 	:: atomic { !over && SENDS && nfull(wire) && (SENDABLE > prod || FLAGS(SENDABLE) & ~flags_sent || due) ->
@@ -336,7 +336,7 @@ proctype Sender()
 	/* Completions: smc_link_sent(), batch_arrived() */
 	:: atomic { !over && !tx_down && acked ->
 		posted = posted - acked;
-		mark_at = (mark_at > acked -> mark_at - acked : 0);
+		last_sent_at = (last_sent_at > acked -> last_sent_at - acked : 0);
 		acked = 0;
 		if
 		:: acked_pos > arrived -> arrived = acked_pos; arrived_seq = acked_seq

@@ -184,7 +184,7 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 	if (completion && (err == -EAGAIN || !req.fresh))
 		drop_completion(rc, completion, err);
 	if (!err)
-		smc_rdma_failover_mark(rc, req.at, u);
+		smc_rdma_failover_sent(rc, req.at, u);
 	/* Until it has been sent: it may be the connection's last message. */
 	if (err == -EAGAIN && req.fresh)
 		smc_conn_get(rc->conn);
@@ -249,7 +249,7 @@ bool smc_rdma_cdc_hold(struct smc_rdma_conn *rc, const struct smc_link *link, u6
 	rc->held = held;
 	if (held && cdc_send_update(rc))
 		rc->held = held = false;
-	*at = rc->mark.at;
+	*at = rc->last_sent.at;
 	spin_unlock_bh(&rc->lock);
 	return held;
 }
@@ -346,7 +346,7 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 	rcu_read_lock();
 	spin_lock_bh(&rc->recv_lock);
 	if (pos > rc->arrived.pos)
-		rc->arrived = (struct smc_rdma_mark){ .pos = pos, .seq = seq };
+		rc->arrived = (struct smc_rdma_sent){ .pos = pos, .seq = seq };
 	smc_rdma_cdc_report_space(rc);
 	spin_unlock_bh(&rc->recv_lock);
 	rcu_read_unlock();

@@ -14,10 +14,10 @@
 /* How long a connection that is to go over to another link waits for what it has sent to arrive. */
 #define SETTLE_TIMEOUT HZ
 
-/* smc_rdma_failover_mark() - a message was posted by the link of its connection. Softirq. */
-void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u)
+/* smc_rdma_failover_sent() - a message was posted by the link of its connection. Softirq. */
+void smc_rdma_failover_sent(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u)
 {
-	bool arrived = rc->mark.at <= READ_ONCE(rc->link->sq_done);
+	bool arrived = rc->last_sent.at <= READ_ONCE(rc->link->sq_done);
 
 	lockdep_assert_held(&rc->lock);
 	if (rc->resync && u->prod.pos >= rc->resync_end)
@@ -27,8 +27,8 @@ void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_c
 		return;
 	/* Messages arrive in order, so the last one that has arrived stands for those before. */
 	if (arrived)
-		rc->known = rc->mark;
-	rc->mark = (struct smc_rdma_mark){ .at = at, .pos = u->prod.pos, .seq = u->msg.seq };
+		rc->last_acked = rc->last_sent;
+	rc->last_sent = (struct smc_rdma_sent){ .at = at, .pos = u->prod.pos, .seq = u->msg.seq };
 }
 
 /*
@@ -37,7 +37,7 @@ void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_c
  */
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
 {
-	const struct smc_cdc validation = { .token = rc->peer_token, .seq = rc->known.seq, .flags = SMC_CDC_FAILOVER };
+	const struct smc_cdc validation = { .token = rc->peer_token, .seq = rc->last_acked.seq, .flags = SMC_CDC_FAILOVER };
 	u8 msg[SMC_CDC_R_LEN];
 	struct smc_link_send_req req = { .msg = msg, .waiter = &rc->waiter };
 	int err;
@@ -170,17 +170,17 @@ static u64 take_back(struct smc_rdma_conn *rc)
 
 	lockdep_assert_held(&rc->recv_lock);
 	lockdep_assert_held(&rc->lock);
-	if (rc->mark.at <= READ_ONCE(rc->link->sq_done))
-		rc->known = rc->mark;
-	if (rc->arrived.pos > rc->known.pos)
-		rc->known = rc->arrived;
-	has = max(rc->rx.cons.pos, rc->known.pos);
+	if (rc->last_sent.at <= READ_ONCE(rc->link->sq_done))
+		rc->last_acked = rc->last_sent;
+	if (rc->arrived.pos > rc->last_acked.pos)
+		rc->last_acked = rc->arrived;
+	has = max(rc->rx.cons.pos, rc->last_acked.pos);
 	/* Its message may have come by the old link, and not be looked at before one by the new link. */
 	if (rc->tx.urgent_sent > rc->rx.cons.pos)
 		rc->tx.urgent_again = true;
 	rc->resync = true;
 	rc->resync_end = rc->tx.most_sent;
-	rc->mark = (struct smc_rdma_mark){ .pos = rc->known.pos, .seq = rc->known.seq };
+	rc->last_sent = (struct smc_rdma_sent){ .pos = rc->last_acked.pos, .seq = rc->last_acked.seq };
 	if (has >= rc->tx.prod.pos)
 		return has;
 	rc->snd_off = (rc->snd_off - (u32)(rc->tx.prod.pos - has)) & (rc->snd->size - 1);

@@ -172,7 +172,7 @@ struct smc_rdma_batch {
 };
 
 /* A message that was sent. */
-struct smc_rdma_mark {
+struct smc_rdma_sent {
 	u64 at;				/* the link's position: it has arrived when the link has come that far */
 	u64 pos;			/* end of the data that it reports */
 	u16 seq;
@@ -230,7 +230,7 @@ struct smc_rdma_conn {
 	bool last_out;
 	bool last_again;		/* the connection has another link since: the message goes again when it is not out any more */
 	bool held;			/* nothing is sent until what was sent has arrived: see smc_rdma_balance_soon() */
-	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */
+	struct smc_rdma_sent last_sent, last_acked;	/* messages that may have arrived, and that have; for failover */
 	bool validate;			/* the link has changed, and failover validation is due */
 	bool resync;			/* immediate data is not sent until a message has reported all up to resync_end */
 	u64 resync_end;
@@ -239,7 +239,7 @@ struct smc_rdma_conn {
 	spinlock_t recv_lock;		/* what follows; softirqs off */
 	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none */
 	struct smc_cdc_rx rx;
-	struct smc_rdma_mark arrived;	/* the last message that a completion has reported; see cdc_report_space() */
+	struct smc_rdma_sent arrived;	/* the last message that a completion has reported; see cdc_report_space() */
 	bool received;			/* a message has come; single word, no lock */
 	struct smc_rdma_awaited awaited;	/* after a failover */
 };
@@ -409,7 +409,7 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 
 /* failover.c */
-void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
+void smc_rdma_failover_sent(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
 void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
