@@ -59,50 +59,50 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 		smc_upcall_close(conn, delta.closing);
 }
 
-/* smc_rdma_cdc_keep() - keeps a message instead of one that came before. Softirq. */
-void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
+/* smc_rdma_cdc_defer() - keeps a message instead of one that came before. Softirq. */
+void smc_rdma_cdc_defer(struct smc_rdma_conn *rc, struct smc_rdma_deferred *deferred, const struct smc_link *link,
 		       const struct smc_cdc *msg)
 {
-	u8 urgent = kept->msg.flags & SMC_CDC_URGENT;
+	u8 urgent = deferred->msg.flags & SMC_CDC_URGENT;
 
 	lockdep_assert_held(&rc->recv_lock);
-	kept->any = true;
-	kept->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
-	kept->link = link->serial;
-	kept->msg = *msg;
-	kept->msg.flags |= urgent;
+	deferred->any = true;
+	deferred->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
+	deferred->link = link->serial;
+	deferred->msg = *msg;
+	deferred->msg.flags |= urgent;
 }
 
 /*
- * smc_rdma_cdc_take_kept() - takes in the message that was kept, once. If its link is lost meanwhile, the data is lost with it
+ * smc_rdma_cdc_take_deferred() - takes in the message that was deferred, once. If its link is lost meanwhile, the data is lost with it
  * where adapter and processor do not see the same memory. A link that can be used keeps the buffer mapped, in this RCU section.
  * Softirq. Return: false if the data is lost.
  */
-bool smc_rdma_cdc_take_kept(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept)
+bool smc_rdma_cdc_take_deferred(struct smc_rdma_conn *rc, struct smc_rdma_deferred *deferred)
 {
-	struct smc_link *link = smc_lgr_rdma_get_by_serial(rc->group, kept->link);
+	struct smc_link *link = smc_lgr_rdma_get_by_serial(rc->group, deferred->link);
 	bool mapped = link && smc_link_usable(link);
-	bool taken = mapped || (!kept->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces);
+	bool taken = mapped || (!deferred->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces);
 
 	lockdep_assert_held(&rc->recv_lock);
-	kept->any = false;
+	deferred->any = false;
 	if (taken) {
-		rc->rx.seq = kept->msg.seq;
-		cdc_take(rc, mapped ? link : rc->link, &kept->msg);
+		rc->rx.seq = deferred->msg.seq;
+		cdc_take(rc, mapped ? link : rc->link, &deferred->msg);
 	}
 	smc_link_put(link);
 	return taken;
 }
 
 /* A client may write as soon as it has sent CONFIRM, and its message may overtake CONFIRM. */
-static bool keep_early(struct smc_rdma_conn *rc, const struct smc_link *link, const struct smc_cdc *msg)
+static bool defer_early(struct smc_rdma_conn *rc, const struct smc_link *link, const struct smc_cdc *msg)
 {
 	bool early;
 
 	spin_lock_bh(&rc->lock);
 	early = !rc->ready;
 	if (early)
-		smc_rdma_cdc_keep(rc, &rc->early, link, msg);
+		smc_rdma_cdc_defer(rc, &rc->early, link, msg);
 	spin_unlock_bh(&rc->lock);
 	return early;
 }
@@ -119,7 +119,7 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, c
 	if (!rc->group->immediate && rc->rx_link && !rc->awaited.link)
 		rc->rx_link = link->serial;
 	WRITE_ONCE(rc->received, true);
-	if (!keep_early(rc, link, msg))
+	if (!defer_early(rc, link, msg))
 		cdc_take(rc, link, msg);
 }
 
@@ -127,7 +127,7 @@ static void rdma_cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const
 {
 	spin_lock_bh(&rc->recv_lock);
 	if (unlikely(rc->awaited.link && rc->awaited.link != link->serial)) {
-		smc_rdma_failover_keep(rc, link, msg);
+		smc_rdma_failover_defer(rc, link, msg);
 	} else {
 		cdc_recv_in_order(rc, link, msg);
 		if (unlikely(rc->awaited.link))
@@ -170,7 +170,7 @@ static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u
 	if (rc->rx_link && rc->rx_link != link->serial && rc->awaited.link != link->serial)
 		return;
 	if (rc->awaited.link && rc->awaited.link != link->serial) {
-		smc_rdma_failover_keep_imm(rc, link, imm, len);
+		smc_rdma_failover_defer_imm(rc, link, imm, len);
 		return;
 	}
 	if (!rc->ready || smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
@@ -224,7 +224,7 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	if (!rc->rx_link)
 		rc->rx_link = rc->link->serial;
 	spin_unlock(&rc->lock);
-	if (early && !smc_rdma_cdc_take_kept(rc, &rc->early))
+	if (early && !smc_rdma_cdc_take_deferred(rc, &rc->early))
 		revoked = true;
 	spin_unlock_bh(&rc->recv_lock);
 	if (revoked)

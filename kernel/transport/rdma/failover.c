@@ -79,14 +79,14 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 		smc_upcall_reset(rc->conn);
 }
 
-/* smc_rdma_failover_keep() - a message has come by another link than the one whose messages are awaited. Softirq. */
-void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+/* smc_rdma_failover_defer() - a message has come by another link than the one whose messages are awaited. Softirq. */
+void smc_rdma_failover_defer(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_rdma_awaited *a = &rc->awaited;
 	struct smc_cdc_delta delta;
 
 	lockdep_assert_held(&rc->recv_lock);
-	if (!a->kept.any)
+	if (!a->deferred.any)
 		a->after = rc->rx;
 	else if (smc_cdc_is_late(&a->after, msg->seq))
 		return;
@@ -94,18 +94,18 @@ void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, con
 	if (smc_cdc_recv(&a->after, msg, U64_MAX, rc->conn->rx.size, rc->conn->tx_size, &delta))
 		return;
 	a->after.seq = msg->seq;
-	smc_rdma_cdc_keep(rc, &a->kept, link, msg);
+	smc_rdma_cdc_defer(rc, &a->deferred, link, msg);
 }
 
-/* smc_rdma_failover_keep_imm() - as smc_rdma_failover_keep(), of immediate data, before which a message has come. Softirq. */
-void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len)
+/* smc_rdma_failover_defer_imm() - as smc_rdma_failover_defer(), of immediate data, before which a message has come. Softirq. */
+void smc_rdma_failover_defer_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len)
 {
 	const struct smc_rdma_awaited *a = &rc->awaited;
 	struct smc_cdc msg;
 
 	lockdep_assert_held(&rc->recv_lock);
-	if (a->kept.any && !smc_cdc_decode_imm(&a->after, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg))
-		smc_rdma_failover_keep(rc, link, &msg);
+	if (a->deferred.any && !smc_cdc_decode_imm(&a->after, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg))
+		smc_rdma_failover_defer(rc, link, &msg);
 	else
 		smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
 }
@@ -121,7 +121,7 @@ void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc)
 	if (smc_cdc_is_gap(&rc->rx, rc->awaited.seq))
 		return;
 	rc->awaited.link = 0;
-	if (rc->awaited.kept.any && !smc_rdma_cdc_take_kept(rc, &rc->awaited.kept))
+	if (rc->awaited.deferred.any && !smc_rdma_cdc_take_deferred(rc, &rc->awaited.deferred))
 		smc_upcall_reset(rc->conn);
 }
 

@@ -182,7 +182,7 @@ struct smc_rdma_sent {
  * The last message that could not be taken in when it came. It has the whole state, except the position of an earlier urgent
  * byte.
  */
-struct smc_rdma_kept {
+struct smc_rdma_deferred {
 	bool any;			/* there is one */
 	bool bounces;			/* a link that such messages came by has a copy of the buffer */
 	u32 link;			/* serial number of the link that it came by */
@@ -193,7 +193,7 @@ struct smc_rdma_kept {
 struct smc_rdma_awaited {
 	u32 link;			/* serial number of the old link; 0 if none are awaited */
 	u16 seq;			/* of the last of them */
-	struct smc_rdma_kept kept;	/* has come by another link meanwhile */
+	struct smc_rdma_deferred deferred;	/* has come by another link meanwhile */
 	struct smc_cdc_rx after;	/* what the peer has sent with that */
 };
 
@@ -220,7 +220,7 @@ struct smc_rdma_conn {
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
 	bool corked;			/* autocorking holds written data back */
-	struct smc_rdma_kept early;	/* has come before the peer was known */
+	struct smc_rdma_deferred early;	/* has come before the peer was known */
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
@@ -402,9 +402,9 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 /* cdc_recv.c */
 void smc_rdma_cdc_report_space(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
-void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
+void smc_rdma_cdc_defer(struct smc_rdma_conn *rc, struct smc_rdma_deferred *deferred, const struct smc_link *link,
 		       const struct smc_cdc *msg);
-bool smc_rdma_cdc_take_kept(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept);
+bool smc_rdma_cdc_take_deferred(struct smc_rdma_conn *rc, struct smc_rdma_deferred *deferred);
 void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 
@@ -412,8 +412,8 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_sent(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
-void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
-void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
+void smc_rdma_failover_defer(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
+void smc_rdma_failover_defer_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc);
 void smc_rdma_failover_ended(struct smc_rdma_conn *rc);
 void smc_rdma_failover_drained(const struct smc_link *link);
