@@ -376,7 +376,7 @@ static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
  */
 static struct smc_rdma_buf *reuse_buf(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *buf)
 {
-	bool kept;
+	bool added;
 
 	if (!smc_memory_reuse(pool, smc_rdma_buf_kind(buf->rmb), smc_rdma_buf_memory(buf->code))) {
 		buf->reused = true;
@@ -384,9 +384,9 @@ static struct smc_rdma_buf *reuse_buf(struct smc_lgr_rdma *group, struct smc_mem
 		return buf;
 	}
 	spin_lock_bh(&group->lock);
-	kept = smc_lgr_rdma_keep(group, buf, buf->rmb ? &group->rmbs : &group->sndbufs);
+	added = smc_lgr_rdma_add_idle(group, buf, buf->rmb ? &group->rmbs : &group->sndbufs);
 	spin_unlock_bh(&group->lock);
-	if (!kept)
+	if (!added)
 		smc_rdma_buf_free(buf);
 	return ERR_PTR(-EDQUOT);
 }
@@ -448,10 +448,10 @@ void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc
 }
 
 /*
- * smc_lgr_rdma_keep() - puts a buffer that no connection has on a list of the group. Any context. Return: false if the
+ * smc_lgr_rdma_add_idle() - puts a buffer that no connection has on a list of the group. Any context. Return: false if the
  * group has ended, and the caller frees the buffer.
  */
-bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list)
+bool smc_lgr_rdma_add_idle(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list)
 {
 	lockdep_assert_held(&group->lock);
 	if (!group->detached) {
@@ -469,16 +469,16 @@ bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, str
 void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_memory_pool *pool, struct smc_rdma_buf *snd, bool sent)
 {
 	struct smc_lgr_rdma *group = link->group;
-	bool kept;
+	bool added;
 
 	smc_memory_idle(pool, SMC_MEMORY_SNDBUF, smc_rdma_buf_memory(snd->code));
 	spin_lock_bh(&group->lock);
 	/* A link that has ended has left its slot, perhaps to another. */
 	if (sent && group->links[link->slot] == link && !list_empty(&smc_rdma_buf_map_of(snd, link)->list))
 		smc_rdma_buf_map_of(snd, link)->busy = smc_link_position(link);
-	kept = smc_lgr_rdma_keep(group, snd, &group->sndbufs);
+	added = smc_lgr_rdma_add_idle(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
-	if (!kept)
+	if (!added)
 		smc_rdma_buf_free(snd);
 }
 

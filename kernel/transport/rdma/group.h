@@ -265,7 +265,7 @@ int smc_lgr_rdma_register_bufs(struct smc_link *link);
 int smc_lgr_rdma_register_buf(struct smc_link *link, struct smc_rdma_buf *buf);
 void smc_lgr_rdma_ready(struct smc_lgr_rdma *group);
 void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
-bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
+bool smc_lgr_rdma_add_idle(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
 void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id);
 bool smc_lgr_rdma_adapters_done(const struct smc_lgr_rdma *group, struct smc_rdma_buf *buf);
 bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);

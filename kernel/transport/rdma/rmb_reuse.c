@@ -45,14 +45,14 @@ void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rm
 /* smc_lgr_rdma_put_rmb() - a connection gives its RMB back: no program reads it any more. Softirq. */
 void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *rmb)
 {
-	bool kept;
+	bool added;
 
 	smc_memory_idle(pool, SMC_MEMORY_RMB, smc_rdma_buf_memory(rmb->code));
 	spin_lock_bh(&group->lock);
 	rmb->held = false;
-	kept = smc_lgr_rdma_keep(group, rmb, rmb->done ? &group->rmbs : &group->rmbs_pending);
+	added = smc_lgr_rdma_add_idle(group, rmb, rmb->done ? &group->rmbs : &group->rmbs_pending);
 	spin_unlock_bh(&group->lock);
-	if (!kept)
+	if (!added)
 		smc_rdma_buf_free(rmb);
 }
 
