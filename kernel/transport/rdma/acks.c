@@ -47,7 +47,7 @@ static bool other_acks(struct smc_link *link, struct smc_link *other)
 }
 
 /* Looks at the send queue. Sets whether something has been missing since the last look, too. Return: whether to look again. */
-static bool look_at_queue(struct smc_link *link, bool *missing)
+static bool check_queue_acks(struct smc_link *link, bool *missing)
 {
 	struct smc_link_acks *acks = &link->acks;
 	bool more;
@@ -85,7 +85,7 @@ static void acks_timer(struct timer_list *timer)
 	spin_lock_bh(&group->lock);
 	other = smc_lgr_rdma_other_link(link);
 	WRITE_ONCE(link->acks.wanted, other);
-	if (other && look_at_queue(link, &missing) && missing && other_acks(link, other) &&
+	if (other && check_queue_acks(link, &missing) && missing && other_acks(link, other) &&
 	    ++link->acks.missing >= LOOKS + min(READ_ONCE(link->sq_largest) / BYTES_PER_LOOK, MORE_LOOKS))
 		smc_link_fail(link, SMC_LINK_STUCK, 0);
 	spin_unlock_bh(&group->lock);

@@ -180,8 +180,8 @@ static void queue_check(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* smc_rdma_dev_look() - has the ports and the links of a device checked soon. Softirq. */
-void smc_rdma_dev_look(struct smc_rdma_dev *dev)
+/* smc_rdma_dev_check_soon() - has the ports and the links of a device checked soon. Softirq. */
+void smc_rdma_dev_check_soon(struct smc_rdma_dev *dev)
 {
 	queue_check(dev, 0);
 }

@@ -72,7 +72,7 @@ void smc_rdma_dev_get(struct smc_rdma_dev *dev);
 void smc_rdma_dev_put(struct smc_rdma_dev *dev);
 bool smc_rdma_dev_use(struct smc_rdma_dev *dev);
 void smc_rdma_dev_unuse(struct smc_rdma_dev *dev);
-void smc_rdma_dev_look(struct smc_rdma_dev *dev);
+void smc_rdma_dev_check_soon(struct smc_rdma_dev *dev);
 bool smc_rdma_peer_id(u8 id[8]);
 bool smc_rdma_present(const struct net *net);
 unsigned int smc_rdma_vector_get(struct smc_rdma_dev *dev, u32 vectors);

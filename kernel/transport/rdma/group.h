@@ -331,7 +331,7 @@ void smc_rdma_llc_send_msg(struct smc_link *link, struct smc_llc *m);
 void smc_rdma_llc_respond(struct smc_link *link, struct smc_llc *m);
 void smc_rdma_llc_refuse_add_link(struct smc_link *link, struct smc_llc *m, u8 reason);
 void smc_rdma_llc_bad(struct smc_link *link, u8 type);
-void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay);
+void smc_rdma_llc_mod_timer(struct smc_lgr_rdma *group, unsigned long delay);
 void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 
 /* llc_add.c */

@@ -260,7 +260,7 @@ static int add_to_device(struct smc_link *link)
 	next = check_link(link);
 	spin_unlock_bh(&dev->lock);
 	if (next != MAX_JIFFY_OFFSET)
-		smc_rdma_dev_look(dev);
+		smc_rdma_dev_check_soon(dev);
 	return READ_ONCE(link->state) == SMC_LINK_DOWN ? -ENODEV : 0;
 }
 

@@ -130,10 +130,10 @@ void smc_rdma_llc_respond(struct smc_link *link, struct smc_llc *m)
 }
 
 /*
- * smc_rdma_llc_look_soon() - has the timer look after some jiffies, or earlier if it would anyway. Any context. The group
+ * smc_rdma_llc_mod_timer() - has the timer look after some jiffies, or earlier if it would anyway. Any context. The group
  * has not ended: its end stops the timer for good.
  */
-void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay)
+void smc_rdma_llc_mod_timer(struct smc_lgr_rdma *group, unsigned long delay)
 {
 	unsigned long next = jiffies + delay;
 
@@ -436,7 +436,7 @@ static void timer_work(struct work_struct *work)
 		if (!list_empty(&group->llc.calls))
 			next = min_t(unsigned long, next, CALL_INTERVAL);
 		if (next != MAX_JIFFY_OFFSET)
-			smc_rdma_llc_look_soon(group, next);
+			smc_rdma_llc_mod_timer(group, next);
 	}
 	spin_unlock_bh(&group->lock);
 	if (rmb)

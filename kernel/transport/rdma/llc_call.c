@@ -107,7 +107,7 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 	group->llc.sent_at = jiffies;
 	group->llc.overtaken = false;
 	send_call(group, call);
-	smc_rdma_llc_look_soon(group, SMC_RDMA_ANSWER_TIMEOUT);
+	smc_rdma_llc_mod_timer(group, SMC_RDMA_ANSWER_TIMEOUT);
 }
 
 /* The running call is over. */
@@ -123,7 +123,7 @@ static void finish_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, 
 		smc_lgr_rdma_wake_locked(group);
 	smc_rdma_llc_next_call(group);
 	if (call == &group->delete_call)
-		smc_rdma_llc_look_soon(group, 0);
+		smc_rdma_llc_mod_timer(group, 0);
 }
 
 /*
@@ -138,7 +138,7 @@ static bool repeat_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 	call->repeats++;
 	call->repeat_at = jiffies + REPEAT_DELAY;
 	list_move_tail(&call->list, &group->llc.refused);
-	smc_rdma_llc_look_soon(group, REPEAT_DELAY);
+	smc_rdma_llc_mod_timer(group, REPEAT_DELAY);
 	smc_rdma_llc_next_call(group);
 	return true;
 }
@@ -212,7 +212,7 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
 		return;
 	list_add_tail(&call->list, &group->llc.calls);
 	if (group->llc.call_runs)
-		smc_rdma_llc_look_soon(group, 0); /* the one that runs has less time now */
+		smc_rdma_llc_mod_timer(group, 0); /* the one that runs has less time now */
 	else
 		smc_rdma_llc_next_call(group);
 }

@@ -93,7 +93,7 @@ void smc_rdma_llc_verify_group(struct smc_lgr_rdma *group)
 	smc_for_each_link(group, link)
 		if (link->active && !link->llc.testing)
 			begin_test(link);
-	smc_rdma_llc_look_soon(group, SMC_RDMA_ANSWER_TIMEOUT);
+	smc_rdma_llc_mod_timer(group, SMC_RDMA_ANSWER_TIMEOUT);
 unlock:
 	spin_unlock_bh(&group->lock);
 }
@@ -271,7 +271,7 @@ void smc_rdma_llc_watch_link(struct smc_link *link)
 	link->llc.moved = jiffies;
 	WRITE_ONCE(link->last_recv, jiffies);
 	link->group->llc.verified = jiffies;
-	smc_rdma_llc_look_soon(link->group, 0);
+	smc_rdma_llc_mod_timer(link->group, 0);
 	if (smc_lgr_rdma_other_link(link))
 		smc_for_each_link(link->group, other)
 			smc_link_acks_begin(other);

@@ -19,7 +19,7 @@ void smc_lgr_rdma_shrink(struct smc_lgr *lgr)
 	if (group->state == SMC_LGR_RDMA_READY) {
 		group->spare_rmbs = SMC_RDMA_RTOKENS;
 		group->shrinks = true;
-		smc_rdma_llc_look_soon(group, 0);
+		smc_rdma_llc_mod_timer(group, 0);
 	}
 	spin_unlock_bh(&group->lock);
 }
