@@ -255,7 +255,7 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct path_request *w)
 /*
  * smc_rdma_owner() - returns the namespace that owns a device and the link groups over it: the initial one while
  * namespaces share devices ("rdma system set netns shared"), else the one that has the device. The caller keeps the
- * device from being removed: see smc_rdma_dev_walk() and smc_rdma_dev_use(). Any context.
+ * device from being removed: see smc_rdma_dev_walk() and smc_rdma_dev_add_user(). Any context.
  */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev)
 {

@@ -41,20 +41,20 @@ void smc_rdma_dev_put(struct smc_rdma_dev *dev)
 	kfree(dev);
 }
 
-/* smc_rdma_dev_use() - announces that the device is used. Any context. Return: false if it is going. */
-bool smc_rdma_dev_use(struct smc_rdma_dev *dev)
+/* smc_rdma_dev_add_user() - announces that the device is used. Any context. Return: false if it is going. */
+bool smc_rdma_dev_add_user(struct smc_rdma_dev *dev)
 {
 	if (!refcount_inc_not_zero(&dev->users))
 		return false;
 	smp_mb__after_atomic(); /* pairs with remove_device(): it sees the group that this is for, or we see this */
 	if (!READ_ONCE(dev->gone))
 		return true;
-	smc_rdma_dev_unuse(dev);
+	smc_rdma_dev_del_user(dev);
 	return false;
 }
 
-/* smc_rdma_dev_unuse() - ends what smc_rdma_dev_use() has announced. Any context. */
-void smc_rdma_dev_unuse(struct smc_rdma_dev *dev)
+/* smc_rdma_dev_del_user() - ends what smc_rdma_dev_add_user() has announced. Any context. */
+void smc_rdma_dev_del_user(struct smc_rdma_dev *dev)
 {
 	if (refcount_dec_and_test(&dev->users))
 		complete(&dev->unused);
@@ -175,8 +175,8 @@ static unsigned long check_port(struct smc_rdma_dev *dev, u8 port, bool *came_up
 static void queue_check(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
-	if (smc_rdma_dev_use(dev) && mod_delayed_work(smc_lgr_wq, &dev->work, delay))
-		smc_rdma_dev_unuse(dev);
+	if (smc_rdma_dev_add_user(dev) && mod_delayed_work(smc_lgr_wq, &dev->work, delay))
+		smc_rdma_dev_del_user(dev);
 	spin_unlock_bh(&dev->lock);
 }
 
@@ -190,8 +190,8 @@ void smc_rdma_dev_check_soon(struct smc_rdma_dev *dev)
 static void queue_later_check(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
-	if (smc_rdma_dev_use(dev) && !queue_delayed_work(smc_lgr_wq, &dev->work, delay))
-		smc_rdma_dev_unuse(dev);
+	if (smc_rdma_dev_add_user(dev) && !queue_delayed_work(smc_lgr_wq, &dev->work, delay))
+		smc_rdma_dev_del_user(dev);
 	spin_unlock_bh(&dev->lock);
 }
 
@@ -219,7 +219,7 @@ static void check_ports_work(struct work_struct *work)
 	struct smc_rdma_dev *dev = container_of(to_delayed_work(work), struct smc_rdma_dev, work);
 
 	check_ports(dev);
-	smc_rdma_dev_unuse(dev);
+	smc_rdma_dev_del_user(dev);
 }
 
 /* Looks at the ports again, whatever the event is. A port may have got a GID by which it serves more connections. */
@@ -290,16 +290,16 @@ static void remove_device(struct ib_device *ib, void *data)
 	spin_lock_bh(&dev->lock);
 	WRITE_ONCE(dev->gone, true);
 	spin_unlock_bh(&dev->lock);
-	smp_mb(); /* pairs with smc_rdma_dev_use() */
+	smp_mb(); /* pairs with smc_rdma_dev_add_user() */
 	if (cancel_delayed_work_sync(&dev->work))
-		smc_rdma_dev_unuse(dev);
+		smc_rdma_dev_del_user(dev);
 	for (port = 0; port < dev->n_ports; port++)
 		atomic_sub(dev->ports[port].active, &active_ports);
 	smc_link_trace_removal(dev);
 	smc_lgr_terminate_dev(dev);
 	/* The groups that are left have a link over another device. */
 	smc_link_check(dev);
-	smc_rdma_dev_unuse(dev);
+	smc_rdma_dev_del_user(dev);
 	wait_for_completion(&dev->unused);
 	smc_rdma_dev_put(dev);
 }

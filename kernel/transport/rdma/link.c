@@ -275,11 +275,11 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	int rc;
 
 	might_sleep();
-	if (!smc_rdma_dev_use(path->dev))
+	if (!smc_rdma_dev_add_user(path->dev))
 		return ERR_PTR(-ENODEV);
 	link = kzalloc(sizeof(*link), GFP_KERNEL);
 	if (!link) {
-		smc_rdma_dev_unuse(path->dev);
+		smc_rdma_dev_del_user(path->dev);
 		return ERR_PTR(-ENOMEM);
 	}
 	link->group = group;
@@ -367,7 +367,7 @@ static void free_link(struct smc_link *link)
 	if (link->pd)
 		ib_dealloc_pd(link->pd);
 	atomic_dec(&link->path.dev->ports[link->path.port - 1].links);
-	smc_rdma_dev_unuse(link->path.dev);
+	smc_rdma_dev_del_user(link->path.dev);
 	smc_rdma_dev_put(link->path.dev);
 }
 
