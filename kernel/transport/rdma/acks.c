@@ -115,7 +115,7 @@ void smc_link_acks_posted(struct smc_link *link)
 		mod_timer(&link->acks.timer, jiffies + LOOK_INTERVAL);
 }
 
-/* smc_link_acks_end() - a link is down, and nothing is posted any more. May sleep. */
+/* smc_link_acks_end() - a link is down, and nothing is posted any more. */
 void smc_link_acks_end(struct smc_link *link)
 {
 	might_sleep();

@@ -63,7 +63,7 @@ void smc_rdma_balance_soon(struct smc_lgr_rdma *group)
 		smc_lgr_put(group->lgr);
 }
 
-/* smc_rdma_balance_end() - the group has ended: no connection goes over any more. May sleep. */
+/* smc_rdma_balance_end() - the group has ended: no connection goes over any more. */
 void smc_rdma_balance_end(struct smc_lgr_rdma *group)
 {
 	might_sleep();

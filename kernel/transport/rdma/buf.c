@@ -176,7 +176,7 @@ static int get_keys(struct smc_buf_map *map, struct smc_link *link, const struct
 
 /*
  * smc_rdma_buf_map() - maps a buffer for the adapter of a link, and gets its keys. The caller puts the map on the
- * link's list. May sleep. Return: 0, -ENOMEM and the like.
+ * link's list. Return: 0, -ENOMEM and the like.
  *
  * The processor clears an RMB before it is used again, so an RMB is mapped for both directions: with DMA_FROM_DEVICE
  * the zeros would not get to where the adapter writes, and data that the previous connection has received would come
@@ -202,7 +202,7 @@ int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
 
 /*
  * smc_rdma_buf_unmap() - undoes smc_rdma_buf_map(); programs may still read the buffer. The caller has taken the map
- * off its link's list. May sleep.
+ * off its link's list.
  */
 void smc_rdma_buf_unmap(struct smc_buf_map *map)
 {
@@ -219,7 +219,7 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 
 /*
  * smc_rdma_buf_new() - makes an RMB or a send ring, which is zero. The code is its size, as in CLC; the type is
- * net.smc.smcr_buf_type. May sleep. Return: the buffer, for smc_rdma_buf_discard(), or ERR_PTR(-ENOMEM).
+ * net.smc.smcr_buf_type. Return: the buffer, for smc_rdma_buf_discard(), or ERR_PTR(-ENOMEM).
  *
  * Without locks: the memory is charged to the application's cgroup, which may keep it waiting for as long as it likes.
  */
@@ -291,7 +291,7 @@ void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf, const struct smc_link *lin
 
 /*
  * smc_rdma_buf_clear() - clears the bytes that the previous connection has used. A peer can write elsewhere in an RMB,
- * but only to have its own data read. May sleep.
+ * but only to have its own data read.
  */
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 {

@@ -306,7 +306,7 @@ void smc_rdma_signal(struct smc_conn *conn, unsigned int what)
 }
 
 /*
- * smc_rdma_write() - write of the transport: copies bytes, for which there is room, into the send ring. May sleep.
+ * smc_rdma_write() - write of the transport: copies bytes, for which there is room, into the send ring.
  * Return: bytes, or -EFAULT.
  */
 ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)

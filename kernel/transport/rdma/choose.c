@@ -308,7 +308,7 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
 
 /*
  * smc_rdma_choose() - chooses a device and GID for a connection, and takes a reference on the device. The GID suits the
- * version of SMC-R. In version 2 there is a route to the peer's GID, if that is known. May sleep. Return: 0, -ENODEV if
+ * version of SMC-R. In version 2 there is a route to the peer's GID, if that is known. Return: 0, -ENODEV if
  * there is none, -EAFNOSUPPORT if the peer's GID is of another family than the connection.
  */
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path)
@@ -333,7 +333,7 @@ int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_
 /*
  * smc_rdma_choose_second() - chooses a port and GID for a second link of a group, beside those of its first link, and takes
  * a reference on the device: a port of the same physical network, or of the same subnet if the first port has no PNET ID.
- * A client gives the GID that its server has chosen, for which a GID of the same subnet is best. May sleep. Return: 0 or
+ * A client gives the GID that its server has chosen, for which a GID of the same subnet is best. Return: 0 or
  * -ENODEV if there is no such port.
  */
 int smc_rdma_choose_second(const struct smc_rdma_path *first, const u8 *peer_gid, struct smc_rdma_path *path)

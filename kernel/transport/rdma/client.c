@@ -40,7 +40,7 @@ static bool same_port(const struct smc_rdma_path *a, const struct smc_rdma_path 
 	return a->dev == b->dev && a->port == b->port;
 }
 
-/* smc_rdma_client_offer() - offer of the transport. May sleep. Return: 0 or -ENODEV. */
+/* smc_rdma_client_offer() - offer of the transport. Return: 0 or -ENODEV. */
 int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_new(offer);
@@ -188,7 +188,7 @@ static int client_confirm_link(struct smc_rdma_offer *ro)
 	return 0;
 }
 
-/* smc_rdma_client_attach() - attach of the transport, for a client. May sleep. Return: as attach does. */
+/* smc_rdma_client_attach() - attach of the transport, for a client. Return: as attach does. */
 int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);

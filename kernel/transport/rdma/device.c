@@ -195,7 +195,7 @@ static void queue_later_check(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* Looks at all ports, then at the links. add_device() calls it, then only the work. May sleep. */
+/* Looks at all ports, then at the links. add_device() calls it, then only the work. */
 static void check_ports(struct smc_rdma_dev *dev)
 {
 	unsigned long next = MAX_JIFFY_OFFSET;
@@ -310,7 +310,7 @@ static struct ib_client client = {
 	.remove	= remove_device,
 };
 
-/* smc_rdma_peer_id() - copies the identity of this host. May sleep. Return: false if no port has named the host yet. */
+/* smc_rdma_peer_id() - copies the identity of this host. Return: false if no port has named the host yet. */
 bool smc_rdma_peer_id(u8 id[8])
 {
 	bool named;
@@ -349,14 +349,14 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 	return rc;
 }
 
-/* smc_rdma_devices_init() - at load. May sleep. Return: 0 or a negative errno. */
+/* smc_rdma_devices_init() - at load. Return: 0 or a negative errno. */
 int __init smc_rdma_devices_init(void)
 {
 	might_sleep();
 	return ib_register_client(&client);
 }
 
-/* smc_rdma_devices_exit() - at unload. May sleep. */
+/* smc_rdma_devices_exit() - at unload. */
 void smc_rdma_devices_exit(void)
 {
 	might_sleep();

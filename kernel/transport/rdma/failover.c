@@ -127,7 +127,7 @@ void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_failover_drained() - no more messages come by a link, which has left its slot: connections that still await some
- * are aborted. May sleep.
+ * are aborted.
  */
 void smc_rdma_failover_drained(const struct smc_link *link)
 {
@@ -298,7 +298,7 @@ static void cannot_move(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_failover() - moves the connections of a link, which has ended, to the other links of the group. A connection that
- * cannot go on ends. May sleep.
+ * cannot go on ends.
  */
 void smc_rdma_failover(struct smc_link *link)
 {
@@ -402,7 +402,7 @@ static bool wait_is_over(struct smc_rdma_conn *rc, struct smc_link *link, u64 at
 
 /*
  * smc_rdma_move_drained() - moves a connection from a link to another, both of which can be used: it sends nothing until all that it
- * has sent by the old one has arrived. It stays if that takes too long. May sleep.
+ * has sent by the old one has arrived. It stays if that takes too long.
  *
  * The validation tells a peer of this implementation by which link immediate data comes now. Others need not know: a message
  * is worth the same by any link. They would take the validation for a loss if they have not looked at the last message yet.

@@ -7,7 +7,7 @@
 #include "../../net.h"
 #include "group.h"
 
-/* smc_lgr_rdma_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */
+/* smc_lgr_rdma_init() - lgr_init of the transport. Return: 0 or -ENOMEM. */
 int smc_lgr_rdma_init(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = kvzalloc(sizeof(*group), GFP_KERNEL);
@@ -174,7 +174,7 @@ static struct smc_rdma_buf *next_unmapped(struct smc_lgr_rdma *group, const stru
 }
 
 /*
- * smc_lgr_rdma_map_bufs() - maps all buffers of a group for a link that it has just got. May sleep. Return: 0, -ENOMEM and
+ * smc_lgr_rdma_map_bufs() - maps all buffers of a group for a link that it has just got. Return: 0, -ENOMEM and
  * the like.
  */
 int smc_lgr_rdma_map_bufs(struct smc_link *link)
@@ -214,7 +214,7 @@ static struct smc_rdma_buf *next_unregistered(struct smc_lgr_rdma *group, const 
 }
 
 /*
- * smc_lgr_rdma_register_bufs() - registers all buffers of a group with the adapter of a link that can send. May sleep.
+ * smc_lgr_rdma_register_bufs() - registers all buffers of a group with the adapter of a link that can send.
  * Return: 0 or a negative errno.
  */
 int smc_lgr_rdma_register_bufs(struct smc_link *link)
@@ -240,7 +240,7 @@ int smc_lgr_rdma_register_bufs(struct smc_link *link)
 
 /*
  * smc_lgr_rdma_register_buf() - registers a buffer of a connection with the adapters of all links that can send, beginning
- * with the connection's. Another link whose adapter refuses it fails. May sleep. Return: as smc_link_register() does.
+ * with the connection's. Another link whose adapter refuses it fails. Return: as smc_link_register() does.
  */
 int smc_lgr_rdma_register_buf(struct smc_link *link, struct smc_rdma_buf *buf)
 {
@@ -394,7 +394,7 @@ static struct smc_rdma_buf *reuse_buf(struct smc_lgr_rdma *group, struct smc_mem
 /*
  * smc_lgr_rdma_buf() - returns an RMB or a send ring for a connection over a link: one that another connection had, or
  * a new one. If memory is short, or near a ceiling, it is smaller than the code says. The pool is that of the
- * connection's namespace. May sleep. Return: the buffer, ERR_PTR(-EDQUOT) at a ceiling, or ERR_PTR(-ENOMEM) and the like.
+ * connection's namespace. Return: the buffer, ERR_PTR(-EDQUOT) at a ceiling, or ERR_PTR(-ENOMEM) and the like.
  */
 struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code)
 {
@@ -517,7 +517,7 @@ void smc_lgr_rdma_delete_link(struct smc_lgr *lgr)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_lgr_rdma_flush() - lgr_flush of the transport. May sleep. */
+/* smc_lgr_rdma_flush() - lgr_flush of the transport. */
 void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
@@ -528,7 +528,7 @@ void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 
 /*
  * smc_lgr_rdma_end() - lgr_end of the transport: no connection joins any more, the peer gets DELETE LINK, the links end, and
- * with them the peer's access to our memory. May sleep.
+ * with them the peer's access to our memory.
  */
 void smc_lgr_rdma_end(struct smc_lgr *lgr)
 {

@@ -145,7 +145,7 @@ static void test_delays(enum entry e)
 }
 
 /*
- * smc_rdma_alloc_cq() - creates a completion queue that softirqs poll, on a vector that the device has. May sleep.
+ * smc_rdma_alloc_cq() - creates a completion queue that softirqs poll, on a vector that the device has.
  * Return: the queue or an ERR_PTR().
  */
 struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *limits, void *context, u32 cqe,
@@ -160,7 +160,7 @@ struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *li
 }
 
 /*
- * smc_rdma_create_qp() - creates a queue pair, and sets init->cap to what it has. May sleep. Return: the queue pair or
+ * smc_rdma_create_qp() - creates a queue pair, and sets init->cap to what it has. Return: the queue pair or
  * an ERR_PTR().
  */
 struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limits, struct ib_qp_init_attr *init)
@@ -180,7 +180,7 @@ struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limit
 
 /*
  * smc_rdma_alloc_mr() - creates a memory region of some pages. With adapters that is a command to the firmware, which
- * may take long: no lock that a handshake needs is held. May sleep. Return: the region or an ERR_PTR().
+ * may take long: no lock that a handshake needs is held. Return: the region or an ERR_PTR().
  */
 struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits, u32 pages)
 {

@@ -266,7 +266,7 @@ static int add_to_device(struct smc_link *link)
 
 /*
  * smc_link_new() - makes a link of a group over a path, with a reference on the device. The settings give the sizes of
- * its queues. May sleep. Return: the link, or ERR_PTR(-ENOMEM) and the like.
+ * its queues. Return: the link, or ERR_PTR(-ENOMEM) and the like.
  */
 struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl)
@@ -404,7 +404,7 @@ void smc_link_finish(struct smc_link *link)
 	complete_all(&link->finished);
 }
 
-/* smc_link_end() - takes a link down for good. Called once. May sleep. */
+/* smc_link_end() - takes a link down for good. Called once. */
 void smc_link_end(struct smc_link *link)
 {
 	might_sleep();
@@ -412,7 +412,7 @@ void smc_link_end(struct smc_link *link)
 	smc_link_finish(link);
 }
 
-/* smc_link_discard() - ends a link that no group has. May sleep. */
+/* smc_link_discard() - ends a link that no group has. */
 void smc_link_discard(struct smc_link *link)
 {
 	might_sleep();
@@ -484,7 +484,7 @@ static int qp_to_rtr(struct smc_link *link)
 	return rc;
 }
 
-/* smc_link_to_rtr() - lets a link receive, whose peer is known. May sleep. Return: 0 or a negative errno. */
+/* smc_link_to_rtr() - lets a link receive, whose peer is known. Return: 0 or a negative errno. */
 int smc_link_to_rtr(struct smc_link *link)
 {
 	int rc;
@@ -516,7 +516,7 @@ static int qp_to_rts(struct smc_link *link)
 	return rc;
 }
 
-/* smc_link_to_rts() - lets a link send, too. May sleep. Return: 0 or a negative errno. */
+/* smc_link_to_rts() - lets a link send, too. Return: 0 or a negative errno. */
 int smc_link_to_rts(struct smc_link *link)
 {
 	int rc;

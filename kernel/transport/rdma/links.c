@@ -414,7 +414,7 @@ void smc_lgr_rdma_expedite_late(struct smc_link *link)
 		queue_delayed_work(smc_lgr_wq, &link->late, 0);
 }
 
-/* smc_lgr_rdma_end_late() - the group has ended, so that no thread queues the work any more, and keeps its links. May sleep. */
+/* smc_lgr_rdma_end_late() - the group has ended, so that no thread queues the work any more, and keeps its links. */
 void smc_lgr_rdma_end_late(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link;
@@ -463,7 +463,7 @@ static void leave_slot(struct smc_link *link)
 /*
  * smc_lgr_rdma_remove_link() - ends a link that is given up while it is added, and frees its slot. The peer may have
  * confirmed it just before, so it may have connections, and be the last one: then the group ends. @tell: the peer gets DELETE
- * LINK. May sleep.
+ * LINK.
  */
 void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell)
 {
@@ -487,7 +487,7 @@ void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell)
 }
 
 /*
- * smc_lgr_rdma_lose_link() - a link is down: its connections move to the other link of the group. May sleep. Return: false
+ * smc_lgr_rdma_lose_link() - a link is down: its connections move to the other link of the group. Return: false
  * if there is no other, so that the group has to end.
  *
  * The link is stopped first, so that its adapter repeats nothing. What is still in the network may arrive until the peer has

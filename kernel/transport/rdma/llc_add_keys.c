@@ -82,7 +82,7 @@ static int prepare_long(struct smc_lgr_rdma *group)
 }
 
 /*
- * smc_rdma_add_send_link() - sends our ADD LINK, in version 2 with the keys of all RMBs. May sleep. Return: 0, -ENOMEM, -ENOTCONN if the
+ * smc_rdma_add_send_link() - sends our ADD LINK, in version 2 with the keys of all RMBs. Return: 0, -ENOMEM, -ENOTCONN if the
  * link that carries the exchange has ended, or -ETIMEDOUT.
  */
 int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response)

@@ -28,7 +28,7 @@ static void set_link(struct smc_lgr_rdma *group, struct smc_link *link)
  * @path: the port
  * @peer: a client: the server's end, by its ADD LINK; a server: NULL
  *
- * Work of the exchange. May sleep. Return: 0 or a negative errno; -ENETDOWN if the port has gone meanwhile.
+ * Work of the exchange. Return: 0 or a negative errno; -ENETDOWN if the port has gone meanwhile.
  */
 int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer)
 {
@@ -63,7 +63,7 @@ int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_pat
  * @peer: a client: the server's end, by its ADD LINK; a server: NULL
  * @path: gets the port, with a reference on its device
  *
- * Work of the exchange. May sleep. Return: 0, -ENODEV, also if that would be parallel to another link, or -ENOTCONN if the link that carries the exchange has ended.
+ * Work of the exchange. Return: 0, -ENODEV, also if that would be parallel to another link, or -ENOTCONN if the link that carries the exchange has ended.
  */
 int smc_rdma_add_choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
 {

@@ -293,7 +293,7 @@ static bool llc_delivered(struct smc_lgr_rdma *group)
 
 /*
  * smc_rdma_llc_flush() - waits until the peer's adapter has our DELETE LINK, or until a time in jiffies; not for the
- * answer. May sleep.
+ * answer.
  */
 void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 {
@@ -306,7 +306,7 @@ void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 
 /*
  * smc_rdma_llc_wait_deleted() - tells the peer that the group has ended, and waits for the answer, if there is to be
- * one. May sleep.
+ * one.
  */
 void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 {
@@ -333,7 +333,7 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 		schedule_timeout_uninterruptible(left);
 }
 
-/* smc_rdma_add_end() - the group has ended, and ends its links: the exchange that adds one stops. May sleep. */
+/* smc_rdma_add_end() - the group has ended, and ends its links: the exchange that adds one stops. */
 void smc_rdma_add_end(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;

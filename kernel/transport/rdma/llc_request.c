@@ -204,7 +204,7 @@ out:
 	mutex_unlock(&group->end_mutex);
 }
 
-/* smc_rdma_add_port_up() - a port has come up: groups with one link may have a second. May sleep. */
+/* smc_rdma_add_port_up() - a port has come up: groups with one link may have a second. */
 void smc_rdma_add_port_up(void)
 {
 	struct smc_lgr *lgr = NULL;

@@ -32,7 +32,7 @@ static void rdma_local(struct smc_local *l)
 	l->r2 = l->r1;
 }
 
-/* smc_rdma_offer_new() - begins SMC-R's part of a rendezvous. May sleep. Return: NULL without memory. */
+/* smc_rdma_offer_new() - begins SMC-R's part of a rendezvous. Return: NULL without memory. */
 struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer)
 {
 	struct smc_rdma_offer *ro = kzalloc(sizeof(*ro), GFP_KERNEL_ACCOUNT);
@@ -122,7 +122,7 @@ static int memory_reason(int err)
 	return err == -EDQUOT ? SMC_REASON_MEM_LIMIT : SMC_REASON_MEM;
 }
 
-/* smc_rdma_form() - makes the first link of a group that the rendezvous forms. May sleep. Return: 0 or a reason. */
+/* smc_rdma_form() - makes the first link of a group that the rendezvous forms. Return: 0 or a reason. */
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -219,7 +219,7 @@ static void unpublish_conn(struct smc_rdma_conn *rc)
 	xa_erase_bh(&rc->group->conns, rc->conn->member.token);
 }
 
-/* From here on, messages of the peer find a connection. May sleep. Return: 0 or a reason. */
+/* From here on, messages of the peer find a connection. Return: 0 or a reason. */
 static int publish_conn(struct smc_rdma_conn *rc)
 {
 	struct smc_conn *conn = rc->conn;
@@ -240,7 +240,7 @@ static int publish_conn(struct smc_rdma_conn *rc)
 }
 
 /*
- * smc_rdma_make_conn() - makes a connection in the place that the rendezvous has in a group, over its link. May sleep.
+ * smc_rdma_make_conn() - makes a connection in the place that the rendezvous has in a group, over its link.
  * Return: 0 or a reason.
  */
 int smc_rdma_make_conn(struct smc_rdma_offer *ro)
@@ -293,7 +293,7 @@ static int still_there(const struct smc_rdma_offer *ro, const struct smc_rdma_co
 }
 
 /*
- * smc_rdma_confirm_rmb() - makes sure that the peer knows the RMB of a connection in a group that is ready. May sleep.
+ * smc_rdma_confirm_rmb() - makes sure that the peer knows the RMB of a connection in a group that is ready.
  * Return: 0, -EINPROGRESS if it is to be called again, or a reason.
  */
 int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
@@ -321,7 +321,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 }
 
 /*
- * smc_rdma_open_link() - lets the link of first contact send, and the peer write to the first RMB. May sleep. Return: 0
+ * smc_rdma_open_link() - lets the link of first contact send, and the peer write to the first RMB. Return: 0
  * or a reason.
  */
 int smc_rdma_open_link(struct smc_rdma_offer *ro)
@@ -380,7 +380,7 @@ static void fill_fce(const struct smc_link *link, struct smc_clc_accept *a)
 	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(stated_recvs(link)) : 0;
 }
 
-/* smc_rdma_fill_local() - fills the fields that ACCEPT and CONFIRM have in common. May sleep. */
+/* smc_rdma_fill_local() - fills the fields that ACCEPT and CONFIRM have in common. */
 void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept *a)
 {
 	const struct smc_conn *conn = ro->offer->conn;
@@ -408,7 +408,7 @@ void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept 
 }
 
 /*
- * smc_rdma_set_peer() - takes in the peer's end of the connection from its ACCEPT or CONFIRM. May sleep. Return: 0 or
+ * smc_rdma_set_peer() - takes in the peer's end of the connection from its ACCEPT or CONFIRM. Return: 0 or
  * a reason.
  *
  * Only in first contact does that message announce the RMB itself; otherwise the peer has announced it by a link before
@@ -558,7 +558,7 @@ static bool smcr = true;
 module_param(smcr, bool, 0444);
 MODULE_PARM_DESC(smcr, "SMC-R, over RDMA devices (default on)");
 
-/* smc_rdma_init() - at load. May sleep. Return: 0 or a negative errno. */
+/* smc_rdma_init() - at load. Return: 0 or a negative errno. */
 int __init smc_rdma_init(void)
 {
 	int rc;
@@ -575,7 +575,7 @@ int __init smc_rdma_init(void)
 	return rc;
 }
 
-/* smc_rdma_exit() - at unload, when no socket is left. May sleep. */
+/* smc_rdma_exit() - at unload, when no socket is left. */
 void smc_rdma_exit(void)
 {
 	might_sleep();

@@ -194,7 +194,7 @@ static int alloc_signaled(struct smc_link *link)
 }
 
 /*
- * smc_link_create_queues() - makes what a link has of its device; the settings give the sizes of its queues. May sleep.
+ * smc_link_create_queues() - makes what a link has of its device; the settings give the sizes of its queues.
  * Return: 0 or a negative errno; smc_link_end() frees what was made.
  */
 int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysctl)
@@ -221,7 +221,7 @@ int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysct
 }
 
 /*
- * smc_link_make_long_buf() - lets a link send long messages. May sleep. Return: 0, -ENOMEM, or -ENOTCONN if it
+ * smc_link_make_long_buf() - lets a link send long messages. Return: 0, -ENOMEM, or -ENOTCONN if it
  * has ended.
  */
 int smc_link_make_long_buf(struct smc_link *link)
@@ -238,7 +238,7 @@ int smc_link_make_long_buf(struct smc_link *link)
 	return rc;
 }
 
-/* smc_link_free_queues() - frees the memory of a link whose queue pair is destroyed. May sleep. */
+/* smc_link_free_queues() - frees the memory of a link whose queue pair is destroyed. */
 void smc_link_free_queues(struct smc_link *link)
 {
 	struct ib_device *ib = link->path.dev->ib;

@@ -140,7 +140,7 @@ static int post_registration(struct smc_link *link, struct smc_buf_map *map)
 }
 
 /*
- * smc_link_register() - registers a buffer with the adapter of a link, if that is necessary. May sleep. Return: 0,
+ * smc_link_register() - registers a buffer with the adapter of a link, if that is necessary. Return: 0,
  * -EAGAIN if there is no room in the send queue, -ENOTCONN if the link is down.
  */
 int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)

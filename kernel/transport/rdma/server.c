@@ -161,7 +161,7 @@ static int server_match(struct smc_rdma_offer *ro, const struct smc_clc_proposal
 	return ro->first ? 0 : smc_rdma_confirm_rmb(ro);
 }
 
-/* smc_rdma_server_match() - match of the transport. May sleep. Return: as match does. */
+/* smc_rdma_server_match() - match of the transport. Return: as match does. */
 int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *us)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
@@ -257,7 +257,7 @@ static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_ac
 	return same && !smc_rdma_set_peer(ro, peer) ? 0 : -EPROTO;
 }
 
-/* smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach does. */
+/* smc_rdma_server_attach() - attach of the transport, for a server. Return: as attach does. */
 int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept *peer)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);

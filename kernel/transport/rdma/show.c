@@ -196,7 +196,7 @@ static int show_device(struct smc_rdma_dev *dev, void *arg)
 
 /*
  * smc_rdma_show_devices() - calls a function for each device that a namespace may use, beginning after the first *next
- * ones, until it returns nonzero; *next counts those for which it returned 0. May sleep. Return: 0 at the end, else
+ * ones, until it returns nonzero; *next counts those for which it returned 0. Return: 0 at the end, else
  * what the function returned.
  */
 int smc_rdma_show_devices(const struct net *net, unsigned int *next,

@@ -45,7 +45,7 @@ static struct smc_rdma_buf *take_ring(struct smc_lgr_rdma *group)
 	return found;
 }
 
-/* smc_lgr_rdma_drop_rings() - frees rings that no connection has, if memory is short. Called by the timer. May sleep. */
+/* smc_lgr_rdma_drop_rings() - frees rings that no connection has, if memory is short. Called by the timer. */
 void smc_lgr_rdma_drop_rings(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *ring;
@@ -62,7 +62,7 @@ void smc_lgr_rdma_drop_rings(struct smc_lgr_rdma *group)
 
 /*
  * smc_lgr_rdma_drop_buf() - frees a buffer that is on no list of the group, an RMB after the peer has forgotten it. No link of
- * the group ends meanwhile. May sleep.
+ * the group ends meanwhile.
  */
 void smc_lgr_rdma_drop_buf(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
 {
