@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // wordsFile lists the refused words itself.
@@ -38,17 +39,38 @@ var phrases = map[string]string{
 }
 
 var (
-	lowerWord = regexp.MustCompile(`\b[a-z_]+\b`)
-	riddle    = regexp.MustCompile(`^\s*(//|/\*\*?) (What|Who|Whoever) `)
+	identifier = regexp.MustCompile(`[A-Za-z]\w*`)
+	hump       = regexp.MustCompile(`[A-Z]*[a-z]+|[A-Z]+`)
+	riddle     = regexp.MustCompile(`^\s*(//|/\*\*?) (What|Who|Whoever) `)
 	// Comments of YAML, Python, the shell and the manual. Elsewhere than in documents, # also begins the comments of examples in help.
 	scriptRiddle = regexp.MustCompile(`^\s*(#|\.\\") (What|Who|Whoever) `)
 )
 
-// findWords returns the words of a text that a list has, each with the better one.
+// identifierWords splits an identifier, in snake_case or camelCase, into its words in lower case. An acronym is a word: of RMBPot, the
+// words are rmb and pot.
+func identifierWords(id string) (words []string) {
+	for _, h := range hump.FindAllString(id, -1) {
+		first := strings.IndexFunc(h, unicode.IsLower)
+		if first > 1 {
+			words = append(words, strings.ToLower(h[:first-1]))
+			h = h[first-1:]
+		}
+		words = append(words, strings.ToLower(h))
+	}
+	return words
+}
+
+// findWords returns the words of a text that a list has, each with the better one, also those that are part of an identifier.
 func findWords(text []byte, better map[string]string) (found []string) {
-	for _, w := range lowerWord.FindAll(text, -1) {
-		if b, ok := better[string(w)]; ok {
-			found = append(found, fmt.Sprintf("%q: say %s", w, b))
+	for _, id := range identifier.FindAll(text, -1) {
+		if b, ok := better[string(id)]; ok {
+			found = append(found, fmt.Sprintf("%q: say %s", id, b))
+			continue
+		}
+		for _, w := range identifierWords(string(id)) {
+			if b, ok := better[w]; ok {
+				found = append(found, fmt.Sprintf("%q in %q: say %s", w, id, b))
+			}
 		}
 	}
 	return found
@@ -146,6 +168,13 @@ func TestWordRules(t *testing.T) {
 	}
 	for text, want := range map[string]int{"  # What runs": 1, `.\" Who reads it`: 1, "// What": 0, "// What is": 1, "## What was tried": 0} {
 		if found := findScriptRiddle([]byte(text)); len(found) != want {
+			t.Errorf("%q: %q", text, found)
+		}
+	}
+	for text, want := range map[string]int{
+		"readTold(x)": 1, "x.told_all": 1, "MAX_PATIENCE": 1, "RMBPot": 1, "told2": 1, "untold": 0, "hearty": 0, "Anew": 1, "x1Anew": 1, "SPOTLight": 0,
+	} {
+		if found := findWords([]byte(text), userWords); len(found) != want {
 			t.Errorf("%q: %q", text, found)
 		}
 	}
