@@ -168,7 +168,7 @@ func kindOfInode(t *testing.T, inode uint64) string {
 // rule does not match stays a TCP socket.
 func TestRulesConvert(t *testing.T) {
 	needRules(t)
-	v6 := netip.MustParseAddrPort("[::1]:6379")
+	v6, mapped := netip.MustParseAddrPort("[::1]:6379"), netip.MustParseAddrPort("[::ffff:127.0.0.1]:6379")
 	for _, tt := range []struct {
 		rules          string
 		addr           netip.AddrPort
@@ -201,6 +201,10 @@ func TestRulesConvert(t *testing.T) {
 		{"tcp peer 127.0.0.0/8; smc", service, "", "TCP"},
 		{"tcp from 127.0.0.0/8; smc", service, "TCP", "TCP"},
 		{"tcp from 127.0.0.0/8; tcp role listen; smc", service, "TCP", ""},
+		{"smc to 127.0.0.0/8; smc role listen", mapped, "SMC", "SMC"},
+		{"smc to ::1; smc role listen", mapped, "", "TCP"},
+		{"smc from 127.0.0.0/8; smc role connect", mapped, "SMC", "SMC"},
+		{"tcp peer 127.0.0.0/8; smc", mapped, "", "TCP"},
 	} {
 		t.Run(tt.rules+" "+tt.addr.String(), func(t *testing.T) {
 			if tt.rules != "" {
