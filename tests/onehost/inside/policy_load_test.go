@@ -8,19 +8,30 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
-// underLoad has ordinary sockets connect to four services, again and again, while do runs. Every connection must work.
+// loadedServices is how many services there are under load: at the ports from 6400 on.
+const loadedServices = 4
+
+// underLoad has ordinary sockets connect to the services, again and again, while do runs. Every connection must work.
 func underLoad(t *testing.T, do func()) {
 	t.Helper()
-	stop, failed := make(chan struct{}), make(chan error, 4)
+	underLoadOf(t, func(_ int, addr netip.AddrPort) error { return oneExchange(addr) }, do)
+}
+
+// underLoadOf has exchange make a connection to each of the services, again and again, while do runs.
+func underLoadOf(t *testing.T, exchange func(service int, addr netip.AddrPort) error, do func()) {
+	t.Helper()
+	stop, failed := make(chan struct{}), make(chan error, loadedServices)
 	var load sync.WaitGroup
-	for i := range 4 {
+	for i := range loadedServices {
 		load.Go(func() {
 			addr := netip.AddrPortFrom(service.Addr(), uint16(6400+i))
 			for {
@@ -29,7 +40,7 @@ func underLoad(t *testing.T, do func()) {
 					return
 				default:
 				}
-				if err := oneExchange(addr); err != nil {
+				if err := exchange(i, addr); err != nil {
 					failed <- err
 					return
 				}
@@ -91,25 +102,122 @@ func holdSockets(t *testing.T, n int) (use func(first int) error) {
 	}
 }
 
+// ruleSet is a state of the policy, and which services it makes SMC.
+type ruleSet struct {
+	rules []string
+	smc   [loadedServices]bool
+}
+
+// manyRules returns a thousand rules, of which these are in the middle and at the end. The others match nothing.
+func manyRules(middle, end string) (rules []string) {
+	for i := range 998 {
+		rules = append(rules, fmt.Sprintf("tcp port %d", 10000+i))
+	}
+	return append(slices.Insert(rules, 499, middle), end)
+}
+
+// rotation replaces the rules by one set after another. In most changes, some services are to be the same before and after, so that there is
+// a right answer also for a connection that begins while the rules change.
+type rotation struct {
+	sets []ruleSet
+	// begun and done are the numbers of changes.
+	begun, done atomic.Int64
+	// conns are all connections, clear those of them whose kind was known in advance, and during those during which the rules changed.
+	conns, clear, during atomic.Int64
+}
+
+func newRotation() *rotation {
+	all := [loadedServices]bool{true, true, true, true}
+	return &rotation{sets: []ruleSet{
+		{[]string{"smc"}, all},
+		{manyRules("smc port 6400-6401", "tcp port 9"), [loadedServices]bool{true, true}},
+		{manyRules("tcp port 6402", "smc"), [loadedServices]bool{true, true, false, true}},
+		{nil, [loadedServices]bool{}},
+		{[]string{"tcp"}, [loadedServices]bool{}},
+	}}
+}
+
+// change makes the next change.
+func (r *rotation) change() error {
+	n := r.begun.Add(1)
+	if err := tryRules(r.sets[int(n)%len(r.sets)].rules...); err != nil {
+		return err
+	}
+	r.done.Store(n)
+	return nil
+}
+
+// exchange makes a connection to a service, and checks that its ends are what the rules say that there were meanwhile.
+func (r *rotation) exchange(service int, addr netip.AddrPort) error {
+	from := r.done.Load()
+	return withConnection(addr, func(c, s int) error {
+		if err := errors.Join(ping(c, s, 42), ping(s, c, 42)); err != nil {
+			return err
+		}
+		client, err := isSMC(c)
+		server, err1 := isSMC(s)
+		if err := errors.Join(err, err1); err != nil {
+			return err
+		}
+		return r.judge(service, from, r.begun.Load(), client, server)
+	})
+}
+
+// judge compares both ends with the sets of rules from one number to another.
+func (r *rotation) judge(service int, from, to int64, client, server bool) error {
+	if client != server {
+		return fmt.Errorf("service %d: the client is SMC: %t, the server: %t", service, client, server)
+	}
+	r.conns.Add(1)
+	want := r.sets[int(from)%len(r.sets)].smc[service]
+	for n := from; n <= to; n++ {
+		if r.sets[int(n)%len(r.sets)].smc[service] != want {
+			return nil
+		}
+	}
+	r.clear.Add(1)
+	if to > from {
+		r.during.Add(1)
+	}
+	if client != want {
+		return fmt.Errorf("service %d: SMC: %t, and the rules of changes %d to %d say %t", service, client, from, to, want)
+	}
+	return nil
+}
+
+// isSMC reports whether a connection is SMC: those have no pages of TCP's that could be mapped.
+func isSMC(fd int) (bool, error) {
+	_, err := unix.GetsockoptInt(fd, unix.SOL_TCP, unix.TCP_ZEROCOPY_RECEIVE)
+	if err == nil || errors.Is(err, unix.EINVAL) {
+		return false, nil
+	}
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return true, nil
+	}
+	return false, err
+}
+
 // TestRulesUnderLoad replaces a thousand rules again and again while connections begin and end, so that the hook comes and goes: every
-// connection works, and so do thousands of sockets that were made before.
+// connection works and is what the rules say, and so are thousands of sockets that were made before.
 func TestRulesUnderLoad(t *testing.T) {
 	needRules(t)
 	setRules(t, "smc port 6400")
 	use := holdSockets(t, length(1000, 10_000))
-	var many []string
-	for i := range 999 {
-		many = append(many, fmt.Sprintf("tcp port %d", 10000+i))
-	}
-	underLoad(t, func() {
-		for i := range length(100, 1000) {
-			rules := [][]string{{"smc"}, {}, append(many, "smc port 6400-6401"), {"tcp"}}[i%4]
-			if err := tryRules(rules...); err != nil {
+	r := newRotation()
+	setRules(t, r.sets[0].rules...)
+	underLoadOf(t, r.exchange, func() {
+		for range length(100, 1000) {
+			if err := r.change(); err != nil {
 				t.Error(err)
 				break
 			}
 		}
 	})
+	t.Logf("%d connections, for %d of them there was one right answer, %d of these began before a change and ended after it",
+		r.conns.Load(), r.clear.Load(), r.during.Load())
+	if r.clear.Load() == 0 || r.during.Load() == 0 {
+		t.Error("that is not enough")
+	}
 	for i, rule := range []string{"tcp", "smc"} {
 		setRules(t, rule)
 		if err := use(i); err != nil {
