@@ -35,7 +35,14 @@ func smcd(t *testing.T, kernel string, length lab.Length) {
 	if length == lab.LengthShort {
 		heldGroup(t, lt)
 	}
+	locked := lockDown(t, lt)
+	if locked {
+		rulesUnderLockdown(t, lt)
+	}
 	unloads(t, lt)
+	if locked {
+		notLoaded(t, lt)
+	}
 }
 
 // heldGroup runs a test of inside whose connections are SMC-R. Full runs have it in TestSMCRWithItself.
