@@ -15,6 +15,16 @@ import (
 // countingGuest starts a guest with our module, whose clock counts its processor's instructions.
 func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 	b.Helper()
+	lt := bareGuest(b, kernelArgs)
+	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
+		b.Fatal(err)
+	}
+	return lt
+}
+
+// bareGuest starts the same guest without the module.
+func bareGuest(b *testing.B, kernelArgs string) *lab.Test {
+	b.Helper()
 	lab.Need(b)
 	dir, err := lab.Commands(b.Context())
 	if err != nil {
@@ -23,9 +33,7 @@ func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 	lt := lab.Start(b, lab.Options{
 		Kernel: lab.Newest(), CountedTime: true, KernelArgs: kernelArgs, Programs: []string{dir},
 	})
-	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
-		b.Fatal(err)
-	}
+	lt.Must("a", "ip link set lo up")
 	return lt
 }
 
@@ -39,7 +47,6 @@ func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 // show a difference of a percent. No guest has fast string instructions, of which each byte would count as one.
 func BenchmarkFallback(b *testing.B) {
 	lt := countingGuest(b, "smc.smcd=0")
-	lt.Must("a", "ip link set lo up")
 	for _, job := range []string{"throughput", "latency", "connect", "by-rule", "bystanders", "noise"} {
 		b.Run(job, func(b *testing.B) { report(b, lt, job) })
 	}
@@ -62,7 +69,6 @@ func BenchmarkFallback(b *testing.B) {
 // another user, who is known when it is made. The figures are as those of BenchmarkFallback.
 func BenchmarkRules(b *testing.B) {
 	lt := countingGuest(b, "")
-	lt.Must("a", "ip link set lo up")
 	for _, job := range []string{"noise", "port-sockets", "port-connect", "port-throughput", "user-sockets", "user-connect"} {
 		b.Run(job, func(b *testing.B) { report(b, lt, job) })
 	}
@@ -75,6 +81,11 @@ func report(b *testing.B, lt *lab.Test, job string) {
 	for b.Loop() {
 		ratios = append(ratios, compare(b, lt, job)...)
 	}
+	reportRatios(b, ratios)
+}
+
+// reportRatios reports the median and the quartiles of ratios to TCP.
+func reportRatios(b *testing.B, ratios []float64) {
 	s := spreadOf(ratios)
 	b.ReportMetric(s.mid, "x-tcp")
 	b.ReportMetric(s.low, "lower-quartile")

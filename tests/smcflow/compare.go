@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/netip"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -117,10 +116,7 @@ func (s side) turn(job func(int, netip.AddrPort) (float64, error)) (float64, err
 	if err := setRule(s.rule); err != nil {
 		return 0, err
 	}
-	// Collect garbage now and not during a turn, when the runtime could not stop threads in raw system calls.
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	return job(s.family, netip.MustParseAddrPort("127.0.0.1:19999"))
+	return withoutGC(job, s.family)
 }
 
 // between connects the program to itself: serve and dial run at the same time, each on its own thread.
