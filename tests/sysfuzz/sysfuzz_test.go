@@ -109,8 +109,15 @@ func run(t *testing.T, lt *lab.Test, seed string, d time.Duration) {
 	}
 	t.Log(text)
 	if r.Code != 0 {
-		t.Fatalf("sysfuzz has found something: exit status %d\n%s%s", r.Code, text, r.Stderr)
+		t.Fatalf("sysfuzz has found something: exit status %d\n%s%s%s", r.Code, text, r.Stderr, counted(lt))
 	}
+}
+
+// counted describes the guest for somebody who looks for the fault: why TCP has reset or refused connections, and what SMC has counted.
+func counted(lt *lab.Test) string {
+	return lt.Run("a", "sh", "-c", `for f in netstat snmp; do
+	awk '/^Tcp/ { if (n++ % 2) for (i = 2; i <= NF; i++) { if ($i) print name[i], $i } else split($0, name) }' /proc/net/$f
+done; smcr -d stats; smcd -d stats; cat /proc/loadavg`).Stdout
 }
 
 // abridge removes the lines that name programs as they start, except for the last ones.
