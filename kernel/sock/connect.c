@@ -227,6 +227,16 @@ static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t
 	return rc;
 }
 
+/*
+ * connect() without waiting, while the rendezvous of an earlier call runs. io_uring calls it again for sockets that may block, after
+ * any of TCP's wakeups that might concern it: the one for a CLC message announces urgent data, too. It waits on if the attempt is
+ * in progress, and fails if it is already.
+ */
+static int not_settled(const struct socket *sock)
+{
+	return sock->file && !(sock->file->f_flags & O_NONBLOCK) ? -EINPROGRESS : -EALREADY;
+}
+
 /**
  * smc_connect() - connect(2)
  * @sock: the socket
@@ -253,7 +263,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	switch (smc_connect_progress(smc, sock)) {
 	case SMC_PHASE_RENDEZVOUS:
 		if (flags & O_NONBLOCK)
-			return -EALREADY;
+			return not_settled(sock);
 		return wait_outcome(smc, sock, flags);
 	case SMC_PHASE_OPEN:
 		rc = begin_connect(smc, sock, addr, len);
