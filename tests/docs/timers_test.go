@@ -24,7 +24,7 @@ var timers = map[string]struct {
 	"CONFIRM LINK, server":                                                      {"kernel/transport/rdma/server.c", "SERVER_CONFIRM_LINK_TIMEOUT", nil},
 	"ADD LINK, client after first contact":                                      {},
 	"answer to ADD LINK, server":                                                {"kernel/transport/rdma/llc_add.c", "KEYS_TIMEOUT", []string{"TIMEOUT_MOST"}},
-	"CONFIRM LINK of an added link":                                             {"kernel/transport/rdma/llc_add.c", "CONFIRM_TIMEOUT", []string{"TIMEOUT_MOST", "HURRIED_TIMEOUT"}},
+	"CONFIRM LINK of an added link":                                             {"kernel/transport/rdma/llc_add.c", "CONFIRM_TIMEOUT", []string{"TIMEOUT_MOST", "EXPEDITED_TIMEOUT"}},
 	"answer to DELETE LINK":                                                     {"kernel/transport/rdma/llc_end.c", "DELETE_LINK_TIMEOUT", nil},
 	"first contact of another connection, server":                               {"kernel/transport/rdma/server.c", "FORMING_TIMEOUT", nil},
 	"another link, after one was lost or not added":                             {"kernel/transport/rdma/llc_request.c", "RETRY_FIRST", []string{"RETRY_MOST"}},
