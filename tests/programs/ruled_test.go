@@ -178,7 +178,7 @@ func (p program) backToTCP(t *testing.T, s *session) {
 				t.Fatal(err)
 			}
 			defer lab.Kill(t, client)
-			connected := fmt.Sprintf("ss -Htn state established 'sport = :%d' | grep -q .", p.port)
+			connected := fmt.Sprintf("ss -Htn state connected 'sport = :%d' | grep -q .", p.port)
 			if err := s.Host("a").WaitFor(t.Context(), connected); err != nil {
 				t.Error(err)
 			}
