@@ -191,10 +191,13 @@ static int work(int worker, double end)
 	return 0;
 }
 
-/* Prints which call of a well-behaved end failed. Return: exit status. */
-static int failed_call(int role, const char *call)
+/*
+ * Prints which call of a well-behaved end failed, and how long after the end began: a handshake fails after 6 seconds of silence, which
+ * a host without time for it may need. Return: exit status.
+ */
+static int failed_call(int role, const char *call, double since)
 {
-	printf("the well-behaved %s: %s: %s\n", role ? "client" : "server", call, strerror(errno));
+	printf("the well-behaved %s: %s: %s after %.1f s\n", role ? "client" : "server", call, strerror(errno), now() - since);
 	fflush(stdout);
 	return 1;
 }
@@ -204,20 +207,21 @@ static int well_behaved_end(int role, const struct sockaddr_in *addr, int ready)
 	static const char hello[] = "hello";
 	char text[sizeof(hello)] = "";
 	int fd = socket(AF_SMC, SOCK_STREAM, 0), one = 1;
+	double since = now();
 
 	errno = 0;
 	if (role == 0) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		if (bind(fd, (void *)addr, sizeof(*addr)) || listen(fd, 1) || write(ready, "", 1) != 1)
-			return failed_call(role, "bind, listen or write");
+			return failed_call(role, "bind, listen or write", since);
 		fd = accept(fd, NULL, NULL);
 	} else if (connect(fd, (void *)addr, sizeof(*addr))) {
-		return failed_call(role, "connect");
+		return failed_call(role, "connect", since);
 	}
 	if (send(fd, hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello))
-		return failed_call(role, role ? "send" : "accept or send");
+		return failed_call(role, role ? "send" : "accept or send", since);
 	if (recv(fd, text, sizeof(text), MSG_WAITALL) != sizeof(text) || memcmp(text, hello, sizeof(hello)))
-		return failed_call(role, "recv");
+		return failed_call(role, "recv", since);
 	return 0;
 }
 
