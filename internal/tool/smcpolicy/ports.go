@@ -4,17 +4,12 @@ package smcpolicy
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// States of TCP in /proc/net/tcp.
-const (
-	stateEstablished = "01"
-	stateListen      = "0A"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // completePorts completes the last element of a list of ports: for local, with the ports of this host's servers, for remote, with those that
@@ -39,25 +34,13 @@ func (c *command) completePorts(condition, typed string) (lists []string) {
 func (c *command) ports() (listen, remote map[uint64]bool) {
 	listen, remote = map[uint64]bool{}, map[uint64]bool{}
 	connected := map[[2]uint64]bool{}
-	for _, name := range []string{"tcp", "tcp6"} {
-		text, err := os.ReadFile(filepath.Join(c.sys.sockets, name))
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			f := strings.Fields(line)
-			if len(f) < 4 {
-				continue
-			}
-			local, err := portOf(f[1])
-			peer, err1 := portOf(f[2])
-			switch {
-			case err != nil || err1 != nil: // the heading
-			case f[3] == stateListen:
-				listen[local] = true
-			case f[3] == stateEstablished:
-				connected[[2]uint64{local, peer}] = true
-			}
+	for _, s := range c.sys.sockets() {
+		local, peer := uint64(s.ID.SourcePort), uint64(s.ID.DestinationPort)
+		switch s.State {
+		case netlink.TCP_LISTEN:
+			listen[local] = true
+		case netlink.TCP_ESTABLISHED:
+			connected[[2]uint64{local, peer}] = true
 		}
 	}
 	for ends := range connected {
@@ -68,9 +51,13 @@ func (c *command) ports() (listen, remote map[uint64]bool) {
 	return listen, remote
 }
 
-// portOf returns the port behind a hexadecimal address.
-func portOf(text string) (uint64, error) {
-	return strconv.ParseUint(text[strings.LastIndexByte(text, ':')+1:], 16, 16)
+// tcpSockets returns the sockets of TCP. Completion goes without those that the kernel does not list.
+func tcpSockets() (all []*netlink.Socket) {
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		list, _ := netlink.SocketDiagTCP(family)
+		all = append(all, list...)
+	}
+	return all
 }
 
 // completeTarget completes a server of this host for explain.

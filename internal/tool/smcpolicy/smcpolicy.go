@@ -12,6 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
+	"github.com/vishvananda/netlink"
 )
 
 const toolName = "smc_policy"
@@ -49,8 +50,8 @@ type system struct {
 	self func() policy.Who
 	// settings is the directory of the settings net.smc.*.
 	settings string
-	// sockets is the directory of the kernel's lists of sockets.
-	sockets string
+	// sockets returns the sockets of TCP.
+	sockets func() []*netlink.Socket
 }
 
 func realSystem() system {
@@ -68,7 +69,7 @@ func realSystem() system {
 		primaryGroup: primaryGroup,
 		self:         self,
 		settings:     settingsDir,
-		sockets:      "/proc/net",
+		sockets:      tcpSockets,
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/spf13/cobra"
+	"github.com/vishvananda/netlink"
 )
 
 // fakeKernel is a policy in memory. busy is how many changes find that another program was faster.
@@ -515,17 +516,21 @@ func TestNoModule(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	h := newHarness(t, "smc name one port 1", "tcp")
-	h.sys.sockets = t.TempDir()
-	// A server with a client, and a client of another host's server.
-	const heading = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-	for name, list := range map[string]string{
-		"tcp": "   0: 00000000:0050 00000000:0000 0A\n   1: 0100000A:0050 0200000A:C001 01\n   2: 0100000A:C002 0200000A:18EB 06\n",
-		"tcp6": "   0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A\n" +
-			"   1: 000000000000000000000000010000FE:C003 000000000000000000000000020000FE:1538 01\n",
-	} {
-		if err := os.WriteFile(filepath.Join(h.sys.sockets, name), []byte(heading+list), 0o644); err != nil {
-			t.Fatal(err)
+	// Servers, one of them with a client, a client of another host's server, and a connection that has ended.
+	h.sys.sockets = func() (all []*netlink.Socket) {
+		for _, s := range []struct {
+			state       uint8
+			local, peer uint16
+		}{
+			{netlink.TCP_LISTEN, 80, 0},
+			{netlink.TCP_ESTABLISHED, 80, 49153},
+			{netlink.TCP_TIME_WAIT, 49154, 6379},
+			{netlink.TCP_LISTEN, 8080, 0},
+			{netlink.TCP_ESTABLISHED, 49155, 5432},
+		} {
+			all = append(all, &netlink.Socket{State: s.state, ID: netlink.SocketID{SourcePort: s.local, DestinationPort: s.peer}})
 		}
+		return all
 	}
 	for args, want := range map[string][]string{
 		"add ":                         {"smc", "tcp", "auto"},
