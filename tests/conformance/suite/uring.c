@@ -154,12 +154,26 @@ CHECK_CONN(uring_accept_waits)
 	net_exchange(fd, peer);
 }
 
+/* Waits until a ring has accepted and connected. Return: the accepted end. */
+static int wait_both(struct uring *ring)
+{
+	unsigned long long tag;
+	int peer = -1;
+
+	for (int i = 0; i < 2; i++) {
+		int res = uring_wait(ring, &tag);
+
+		EXPECT(res >= 0, "request %llu ended with %s", tag, strerrorname_np(-res));
+		if (tag == IORING_OP_ACCEPT)
+			peer = res;
+	}
+	return peer;
+}
+
 CHECK_CONN(uring_accept_and_connect)
 {
 	struct uring ring;
 	struct addr addr;
-	unsigned long long tag;
-	int peer = -1;
 
 	/* One ring serves both ends of a connection, each of which waits for the other. */
 	uring_open(&ring);
@@ -168,13 +182,8 @@ CHECK_CONN(uring_accept_and_connect)
 	uring_submit(&ring, &sqe);
 	sqe = connect_request(fd, &addr);
 	uring_submit(&ring, &sqe);
-	for (int i = 0; i < 2; i++) {
-		int res = uring_wait(&ring, &tag);
+	int peer = wait_both(&ring);
 
-		EXPECT(res >= 0, "request %llu ended with %s", tag, strerrorname_np(-res));
-		if (tag == IORING_OP_ACCEPT)
-			peer = res;
-	}
 	net_exchange(fd, peer);
 }
 
@@ -322,9 +331,7 @@ static void use_made(unsigned int setup, unsigned char how)
 {
 	struct uring ring;
 	struct addr addr;
-	unsigned long long tag;
 	char buf[5] = "";
-	int peer = -1;
 
 	uring_open_flags(&ring, setup);
 	int listener = make_socket(&ring, how), fd = make_socket(&ring, how);
@@ -336,13 +343,8 @@ static void use_made(unsigned int setup, unsigned char how)
 	sqe = connect_request(fd, &addr);
 	sqe.flags = how;
 	uring_submit(&ring, &sqe);
-	for (int i = 0; i < 2; i++) {
-		int res = uring_wait(&ring, &tag);
+	int peer = wait_both(&ring);
 
-		EXPECT(res >= 0, "request %llu ended with %s", tag, strerrorname_np(-res));
-		if (tag == IORING_OP_ACCEPT)
-			peer = res;
-	}
 	sqe = request(IORING_OP_SEND, peer, "hello", 5);
 	sqe.flags = how;
 	EQ(5, run(&ring, sqe));
