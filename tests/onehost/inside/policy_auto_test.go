@@ -71,7 +71,7 @@ func serve(t *testing.T, protocol int) int {
 		t.Fatal(err)
 	}
 	_, sa := guest.Sockaddr(service)
-	if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sa), unix.Listen(fd, 10)); err != nil {
+	if err := listenOn(fd, sa); err != nil {
 		t.Fatal(err)
 	}
 	return fd
@@ -297,7 +297,7 @@ func TestRulesAutoMany(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	_, all := guest.Sockaddr(netip.AddrPortFrom(netip.IPv4Unspecified(), service.Port()))
-	if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, all), unix.Listen(fd, 10)); err != nil {
+	if err := listenOn(fd, all); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2500 {

@@ -46,9 +46,7 @@ func TestRulesLeaveMultipath(t *testing.T) {
 		t.Run(fmt.Sprint(c.client, " to ", c.server), func(t *testing.T) {
 			l, fd := newSocket(t, unix.AF_INET, unix.SOCK_STREAM, c.server), newSocket(t, unix.AF_INET, unix.SOCK_STREAM, c.client)
 			_, sa := guest.Sockaddr(service)
-			err := errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(l, sa), unix.Listen(l, 10),
-				guest.ConnectSocket(fd, sa))
-			if err != nil {
+			if err := errors.Join(listenOn(l, sa), guest.ConnectSocket(fd, sa)); err != nil {
 				t.Fatal(err)
 			}
 			s, err := guest.Accept(l)
@@ -130,8 +128,7 @@ func mount9P(t *testing.T) {
 	needModules(t, "9p", "9pnet_fd")
 	l := newSocket(t, unix.AF_INET, unix.SOCK_STREAM, 0)
 	_, sa := guest.Sockaddr(service)
-	err := errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(l, sa), unix.Listen(l, 10))
-	if err != nil {
+	if err := listenOn(l, sa); err != nil {
 		t.Fatal(err)
 	}
 	dir, done := t.TempDir(), make(chan error, 1)

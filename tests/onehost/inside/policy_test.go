@@ -121,8 +121,7 @@ func open(t *testing.T, addr netip.AddrPort, protocol int) (listener, client, se
 		return fd
 	}
 	listener, client = make(), make()
-	err := errors.Join(unix.SetsockoptInt(listener, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(listener, sa), unix.Listen(listener, 10),
-		unix.Connect(client, sa))
+	err := errors.Join(listenOn(listener, sa), unix.Connect(client, sa))
 	if err != nil {
 		t.Fatalf("%s: %v", addr, err)
 	}
@@ -508,8 +507,7 @@ func withConnection(addr netip.AddrPort, do func(client, server int) error) erro
 		return err
 	}
 	defer unix.Close(c)
-	err = errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), guest.Timeout(l, limit), guest.Timeout(c, limit),
-		unix.Bind(l, sa), unix.Listen(l, 10), guest.ConnectSocket(c, sa))
+	err = errors.Join(guest.Timeout(l, limit), guest.Timeout(c, limit), listenOn(l, sa), guest.ConnectSocket(c, sa))
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}

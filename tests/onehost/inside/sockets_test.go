@@ -77,6 +77,11 @@ func socket(addr netip.AddrPort, rcvbuf int) (fd int, sa unix.Sockaddr, err erro
 	return fd, sa, nil
 }
 
+// listenOn has a socket listen on an address, on which others may have listened before.
+func listenOn(fd int, sa unix.Sockaddr) error {
+	return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sa), unix.Listen(fd, 10))
+}
+
 // listen opens a listener whose children have such a receive buffer.
 func listen(addr netip.AddrPort, rcvbuf int) (int, error) {
 	fd, sa, err := socket(addr, rcvbuf)
