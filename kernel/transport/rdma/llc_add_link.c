@@ -63,7 +63,8 @@ int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_pat
  * @peer: a client: the server's end, by its ADD LINK; a server: NULL
  * @path: gets the port, with a reference on its device
  *
- * Work of the exchange. Return: 0, -ENODEV, also if that would be parallel to another link, or -ENOTCONN if the link that carries the exchange has ended.
+ * Work of the exchange. Return: 0, -ENODEV, also if that would be parallel to another link, or -ENOTCONN if the link that carries the
+ * exchange has ended.
  */
 int smc_rdma_add_choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
 {

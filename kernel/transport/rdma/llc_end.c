@@ -137,8 +137,9 @@ static void send_delete_one(struct smc_link *link, struct smc_link *by)
 }
 
 /*
- * DELETE LINK for one of several links, which a peer of this implementation has stopped. The server has the last word: it answers a client by the same
- * request, which the client then answers; each when it has stopped the link, too. Return: false if the group has no other link.
+ * DELETE LINK for one of several links, which a peer of this implementation has stopped. The server has the last word: it answers a
+ * client by the same request, which the client then answers; each when it has stopped the link, too. Return: false if the group has no
+ * other link.
  */
 static bool delete_one(struct smc_link *by, const struct smc_llc_delete_link *d)
 {
