@@ -428,13 +428,13 @@ static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, str
 			   const struct nf_hook_state *hook, bool has)
 {
 	bool ours = has && smc_synopt_hooked(sn->synopt) && smc_synopt_port_used(sn->synopt, ntohs(pkt->in.self_port));
-	bool held = atomic_read(&sn->synopt->held);
+	bool counts = atomic_read(&sn->synopt->moves);
 	int state;
 
-	if (likely(!ours && !held))
+	if (likely(!ours && !counts))
 		return NF_ACCEPT;
 	state = smc_synsock_state(sn->net, pkt, skb);
-	if (held && (!state || state == TCP_TIME_WAIT) && smc_synsock_overflows(sn, pkt, skb))
+	if (counts && (!state || state == TCP_TIME_WAIT) && smc_synsock_overflows(sn, pkt, skb))
 		return NF_DROP;
 	if (ours)
 		save_pending(sn, pkt, skb, syn_is_local(sn, hook), state);

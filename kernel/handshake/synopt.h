@@ -36,7 +36,7 @@ struct smc_synopt_net {
 	struct delayed_work	reap;		/* removes promises that no client will claim */
 	spinlock_t		ports_lock;	/* that listening begins or ends; what listeners have reserved */
 	unsigned int		ports[SMC_SYNOPT_PORTS];	/* ports_lock; how many listen on ports of a hash value */
-	atomic_t		held;		/* of all listeners, see struct smc_synopt_port */
+	atomic_t		moves;		/* children that `held` counts, of all listeners, and workers that are to look for more */
 };
 
 /*
@@ -68,7 +68,8 @@ struct smc_synopt_port {
 	u16			port;		/* ports_lock */
 	unsigned int		reserved;	/* ports_lock; promises and handshakes, at most half of the backlog */
 	unsigned int		promises;	/* ports_lock; its entries in the table of promises */
-	atomic_t		held;		/* children out of TCP's queue that count for the backlog */
+	atomic_t		held;		/* children out of TCP's queue that count for the backlog, and the one that leaves it */
+	const struct sock	*leaving;	/* TCP's rskq_lock; see smc_synopt_port_leave(). Only compared */
 };
 
 /* Which call of listen() has made a promise. */
@@ -129,6 +130,7 @@ struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk);
 struct smc_synopt_port *smc_synopt_port_find(const struct smc_syn_listener *listener);
 bool smc_synopt_port_full(const struct smc_synopt_port *port);
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n);
+void smc_synopt_port_leave(struct smc_synopt_port *port, const struct sock *child);
 u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port);
 void smc_synopt_promise_end(struct smc_synopt_net *so, const struct smc_syn_listener *listener, bool promise, bool reserved);
 bool smc_synopt_reserve(struct smc_synopt_port *port);

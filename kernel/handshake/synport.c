@@ -13,6 +13,7 @@
  */
 
 #include <linux/rhashtable.h>
+#include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
 #include <net/sock.h>
 
@@ -145,10 +146,33 @@ void smc_synopt_port_close(struct smc_synopt_port *port)
  */
 bool smc_synopt_port_full(const struct smc_synopt_port *port)
 {
-	const struct sock *sk = port->sk;
+	struct request_sock_queue *queue = &inet_csk(port->sk)->icsk_accept_queue;
+	u64 max = READ_ONCE(port->sk->sk_max_ack_backlog), n;
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synopt_port_full() outside of an RCU section");
-	return (u64)READ_ONCE(sk->sk_ack_backlog) + atomic_read(&port->held) > READ_ONCE(sk->sk_max_ack_backlog);
+	/* One that leaves TCP's queue between the two reads may be missing. */
+	n = (u64)READ_ONCE(port->sk->sk_ack_backlog) + atomic_read(&port->held);
+	if (n < max)
+		return false;
+	spin_lock_bh(&queue->rskq_lock);
+	n = (u64)port->sk->sk_ack_backlog + atomic_read(&port->held);
+	/* One that is about to leave is in both. */
+	if (queue->rskq_accept_head && queue->rskq_accept_head->sk == port->leaving)
+		n--;
+	spin_unlock_bh(&queue->rskq_lock);
+	return n > max;
+}
+
+/*
+ * smc_synopt_port_leave() - the first connection of TCP's queue is about to leave it: from now on it counts as one that has left, so that
+ * it counts all the time, and once. NULL if it has left, or stays; the caller knows how it counts then. Does not sleep.
+ */
+void smc_synopt_port_leave(struct smc_synopt_port *port, const struct sock *child)
+{
+	lockdep_assert_held(&inet_csk(port->sk)->icsk_accept_queue.rskq_lock);
+	port->leaving = child;
+	if (child)
+		smc_synopt_port_hold(port, 1);
 }
 
 /*
@@ -158,7 +182,7 @@ bool smc_synopt_port_full(const struct smc_synopt_port *port)
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n)
 {
 	atomic_add(n, &port->held);
-	atomic_add(n, &port_net(port)->held);
+	atomic_add(n, &port_net(port)->moves);
 }
 
 /* Is there room for one more handshake? A backlog of 0 takes one connection, and so one handshake. */

@@ -89,48 +89,60 @@ static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
 }
 
 /*
+ * Takes the first connection out of TCP's queue. Return: 0 with a connection, -EINPROGRESS if it is not for the application, or not yet;
+ * or TCP's error.
+ */
+static int accept_from_tcp(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
+{
+	struct proto_accept_arg arg = { .flags = O_NONBLOCK, .kern = kern };
+	struct smc_sock *child;
+	int rc;
+
+	lockdep_assert_held(&lsmc->listener->accept_mutex);
+	rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, &arg);
+	if (rc)
+		return rc;
+	child = smc_listen_collect(lsmc, newsock->sk);
+	if (child == ERR_PTR(-EINPROGRESS)) {
+		divert_child(lsmc, newsock);
+		return -EINPROGRESS;
+	}
+	if (IS_ERR(child)) {
+		reset_conn(newsock);
+		/* Otherwise the listener has been closed meanwhile, and its children with it. */
+		return child == ERR_PTR(-EBUSY) ? -EINPROGRESS : -EINVAL;
+	}
+	if (child && smc_listen_postpone(lsmc, child, newsock))
+		return -EINPROGRESS;
+	if (child)
+		adopt_local(lsmc, child, newsock);
+	else
+		adopt_tcp(lsmc, newsock, 0);
+	return 0;
+}
+
+/*
  * Looks for a connection once. One that waits for an earlier one to be ready does not delay those in TCP's queue.
  * Return: 0 with a connection, -EAGAIN without, or TCP's error.
  */
 static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
 {
-	struct proto_accept_arg arg = { .flags = O_NONBLOCK, .kern = kern };
-	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *child;
 	int rc;
 
 	lockdep_assert_held(&lsmc->listener->accept_mutex);
-	for (;;) {
+	do {
 		child = smc_listen_take(lsmc);
 		if (child) {
 			hand_over(child, newsock);
 			return 0;
 		}
-		if (inet_sk_state_load(sock->sk) == TCP_LISTEN && !smc_listen_pending(lsmc))
+		if (inet_sk_state_load(sock->sk) == TCP_LISTEN && !smc_listen_leave(lsmc, true))
 			return -EAGAIN;
-		rc = smc_compat_accept(tcp, sock, newsock, &arg);
-		if (rc)
-			return rc;
-		child = smc_listen_collect(lsmc, newsock->sk);
-		if (child == ERR_PTR(-EINPROGRESS)) {
-			divert_child(lsmc, newsock);
-			continue;
-		}
-		if (IS_ERR(child)) {
-			reset_conn(newsock);
-			if (child == ERR_PTR(-EBUSY))
-				continue;
-			/* The listener has been closed meanwhile, and its children with it. */
-			return -EINVAL;
-		}
-		if (child && smc_listen_postpone(lsmc, child, newsock))
-			continue;
-		if (child)
-			adopt_local(lsmc, child, newsock);
-		else
-			adopt_tcp(lsmc, newsock, 0);
-		return 0;
-	}
+		rc = accept_from_tcp(lsmc, sock, newsock, kern);
+		smc_listen_left(lsmc);
+	} while (rc == -EINPROGRESS);
+	return rc;
 }
 
 /*

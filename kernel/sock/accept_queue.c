@@ -28,41 +28,6 @@ static void unhold(struct smc_listener *l, struct smc_sock *child)
 	smc_synopt_port_hold(&l->port, -1);
 }
 
-enum head { HEAD_NONE, HEAD_TCP, HEAD_LOCAL, HEAD_SMC, HEAD_UNDECIDED };
-
-static const enum head heads[] = {
-	[SMC_SYN_NOTHING]	= HEAD_TCP,
-	[SMC_SYN_SMC]		= HEAD_SMC,
-	[SMC_SYN_UNDECIDED]	= HEAD_UNDECIDED,
-};
-
-/* Has the child's client, in this kernel, connected it? */
-static bool child_is_local(const struct sock *sk)
-{
-	struct smc_sock *child = smc_table_find(sk);
-
-	smc_table_put(child);
-	return child != NULL;
-}
-
-/* Returns what the first child of TCP's accept queue is. */
-static enum head tcp_queue_head(struct sock *lsk)
-{
-	struct request_sock_queue *queue = &inet_csk(lsk)->icsk_accept_queue;
-	enum head head = HEAD_NONE;
-	struct sock *sk;
-
-	spin_lock_bh(&queue->rskq_lock);
-	if (queue->rskq_accept_head) {
-		sk = queue->rskq_accept_head->sk;
-		head = heads[smc_synopt_state(sk)];
-		if (head == HEAD_TCP && child_is_local(sk))
-			head = HEAD_LOCAL;
-	}
-	spin_unlock_bh(&queue->rskq_lock);
-	return head;
-}
-
 /*
  * The number of steps of its handshake for which a child may delay others: a well-behaved peer needs no more. And
  * the number of children that child_is_awaited() looks at.
@@ -226,21 +191,22 @@ void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 bool smc_listen_ready(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
-	enum head head = tcp_queue_head(smc->sk);
+	enum smc_queue_head head = smc_accept_queue_head(smc->sk);
 	bool ready;
 
 	spin_lock_bh(&l->lock);
-	if (head == HEAD_LOCAL)
-		head = child_is_awaited(l, U64_MAX) ? HEAD_SMC : HEAD_TCP;
-	ready = next_child(l) || head == HEAD_TCP;
+	if (head == SMC_HEAD_LOCAL)
+		head = child_is_awaited(l, U64_MAX) ? SMC_HEAD_SMC : SMC_HEAD_TCP;
+	ready = next_child(l) || head == SMC_HEAD_TCP;
 	if (!ready) {
 		l->blocked |= l->moving;
-		l->overlooked |= head == HEAD_SMC;
-		l->denied |= l->moving || head != HEAD_NONE;
+		l->overlooked |= head == SMC_HEAD_SMC;
+		l->denied |= l->moving || head != SMC_HEAD_NONE;
 	}
+	/* Under the lock: while smc_listen_stop() waits for the worker, starting it would do nothing, and count. */
+	if (head == SMC_HEAD_SMC && l->open)
+		smc_listen_drain(l, 0);
 	spin_unlock_bh(&l->lock);
-	if (head == HEAD_SMC)
-		mod_delayed_work(smc_net_wq, &l->drain, 0);
 	return ready;
 }
 
@@ -500,18 +466,4 @@ void smc_listen_wake(struct smc_sock *lsmc)
 	if (l->open)
 		READ_ONCE(lsmc->sk->sk_data_ready)(lsmc->sk);
 	spin_unlock_bh(&l->lock);
-}
-
-/* smc_accept_queue_plain_next() - is the first child of TCP's queue plain TCP? Does not sleep. */
-bool smc_accept_queue_plain_next(const struct smc_listener *l)
-{
-	return tcp_queue_head(l->smc->sk) == HEAD_TCP;
-}
-
-/* smc_listen_pending() - can the first child of TCP's queue be taken out? Does not sleep. */
-bool smc_listen_pending(const struct smc_sock *lsmc)
-{
-	enum head head = tcp_queue_head(lsmc->sk);
-
-	return head == HEAD_TCP || head == HEAD_LOCAL || head == HEAD_SMC;
 }

@@ -139,7 +139,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	}
 	/* A backlog of 0 allows one connection, and a silent peer must not use that up. */
 	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
-		smc_accept_queue_hold(l, child);
+		smc_accept_queue_arrive(l, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {
 		list_add_tail(&child->child, &l->running);
@@ -163,7 +163,7 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 		smc_listen_drop(child);
 		return;
 	}
-	smc_accept_queue_hold(l, child);
+	smc_accept_queue_arrive(l, child);
 	child->seq = ++l->last_seq;
 	smc_accept_queue_put(l, child);
 	spin_unlock_bh(&l->lock);
@@ -192,36 +192,67 @@ bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct s
 	return true;
 }
 
-/* Moves the first connection of TCP's accept queue to ours. Return: false if there is none, or no memory. */
-static bool move_child(struct smc_listener *l)
+/* Counts the workers that are to look at TCP's queues: the hook on input does not leave it to TCP then whether the backlog is full. */
+static void count_drains(const struct smc_listener *l, int n)
 {
-	struct socket *lsock = l->smc->sock, *sock = new_placeholder(l->smc->sk);
-	struct smc_sock *child;
-	int rc;
+	atomic_add(n, &smc_net(sock_net(l->smc->sk))->synopt->moves);
+}
+
+/*
+ * smc_listen_drain() - has the worker look at TCP's queue after a time, in jiffies; 0: at once, even if it has to wait already, and only while
+ * no other thread can stop it. Any context.
+ */
+void smc_listen_drain(struct smc_listener *l, unsigned long delay)
+{
+	bool pending;
+
+	count_drains(l, 1);
+	if (delay)
+		pending = !queue_delayed_work(smc_net_wq, &l->drain, delay);
+	else
+		pending = mod_delayed_work(smc_net_wq, &l->drain, 0);
+	if (pending)
+		count_drains(l, -1);
+}
+
+/* Gives a connection that has come out of TCP's queue to ours, with its placeholder; or resets it. */
+static void receive_child(struct smc_listener *l, struct socket *sock)
+{
+	struct smc_sock *child = smc_listen_collect(l->smc, sock->sk);
 
 	lockdep_assert_held(&l->accept_mutex);
-	if (!sock) {
-		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
-		return false;
-	}
-	smc_accept_queue_moving(l, true);
-	rc = smc_listen_dequeue(lsock, sock);
-	if (rc) {
-		smc_accept_queue_moving(l, false);
-		sock_release(sock);
-		if (rc == -EBUSY)
-			queue_delayed_work(smc_net_wq, &l->drain, SMC_TRYLOCK_RETRY);
-		return false;
-	}
-	child = smc_listen_collect(l->smc, sock->sk);
 	if (child == ERR_PTR(-EINVAL) || child == ERR_PTR(-EBUSY))
 		drop_sock(sock);
 	else if (!IS_ERR_OR_NULL(child))
 		take_local(l->smc, child, sock);
 	else
 		smc_listen_begin(l->smc, sock, child);
+}
+
+/* Moves the first connection of TCP's accept queue to ours. Return: false if it has to wait. */
+static bool move_child(struct smc_listener *l)
+{
+	struct socket *lsock = l->smc->sock, *sock = new_placeholder(l->smc->sk);
+	int rc = -EAGAIN;
+
+	lockdep_assert_held(&l->accept_mutex);
+	if (!sock) {
+		smc_listen_drain(l, HZ / 10);
+		return false;
+	}
+	smc_accept_queue_moving(l, true);
+	if (smc_listen_leave(l->smc, false))
+		rc = smc_listen_dequeue(lsock, sock);
+	if (!rc)
+		receive_child(l, sock);
+	smc_listen_left(l->smc);
 	smc_accept_queue_moving(l, false);
-	return true;
+	if (!rc)
+		return true;
+	sock_release(sock);
+	/* If accept() has taken the child, the next one may be undecided. */
+	smc_listen_drain(l, rc == -EBUSY ? SMC_TRYLOCK_RETRY : DRAIN_DELAY);
+	return false;
 }
 
 /* Can a connection in TCP's queue need a handshake? Without the hooks none can, and all stay there. */
@@ -255,23 +286,22 @@ static bool backlog_is_full(const struct smc_listener *l)
 }
 
 /* Moves connections from TCP's accept queue to ours, for an application that does not accept them. */
-static void drain_work(struct work_struct *work)
+static void drain_queue(struct smc_listener *l)
 {
-	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, drain);
 	bool more;
 
 	while (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue) && !leave_queued(l)) {
 		if (!smc_listen_pending(l->smc)) {
-			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
+			smc_listen_drain(l, DRAIN_DELAY);
 			return;
 		}
 		if (backlog_is_full(l)) {
-			queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
+			smc_listen_drain(l, HZ / 10);
 			return;
 		}
 		/* accept() has the mutex, and may wait for the lock of the listener's sock. */
 		if (!mutex_trylock(&l->accept_mutex)) {
-			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
+			smc_listen_drain(l, DRAIN_DELAY);
 			return;
 		}
 		more = move_child(l);
@@ -282,13 +312,21 @@ static void drain_work(struct work_struct *work)
 	}
 }
 
+static void drain_work(struct work_struct *work)
+{
+	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, drain);
+
+	drain_queue(l);
+	count_drains(l, -1);
+}
+
 /* Called by the listener's wait queue: TCP has put a connection into its accept queue. Any context. */
 static int queue_drain(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
 {
 	struct smc_listener *l = container_of(wait, struct smc_sock, wait)->listener;
 
 	if (may_have_promises(l) && !reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue))
-		queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
+		smc_listen_drain(l, DRAIN_DELAY);
 	return 0;
 }
 
@@ -355,7 +393,7 @@ static int begin_listening(struct smc_sock *smc, struct socket *sock, int backlo
 		return 0;
 	smc_setup_watch(smc, sock, queue_drain);
 	/* Connections may have come before the watch. */
-	queue_delayed_work(smc_net_wq, &smc->listener->drain, 0);
+	smc_listen_drain(smc->listener, 0);
 	return 0;
 }
 
@@ -433,8 +471,7 @@ static void close_listener(struct smc_sock *smc, struct list_head *children)
 		list_splice_init(&l->ready, children);
 		list_splice_init(&l->plain, children);
 		list_splice_init(&l->local, children);
-		smc_synopt_port_hold(&l->port, -atomic_read(&l->port.held));
-		l->deferred_n = 0;
+		smc_accept_queue_uncount(l);
 	}
 	spin_unlock_bh(&l->lock);
 }
@@ -459,7 +496,8 @@ void smc_listen_stop(struct smc_sock *smc)
 		return;
 	close_listener(smc, &children);
 	smc_setup_unwatch(smc);
-	cancel_delayed_work_sync(&smc->listener->drain);
+	if (cancel_delayed_work_sync(&smc->listener->drain))
+		count_drains(smc->listener, -1);
 	cancel_delayed_work_sync(&smc->listener->release);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
 		smc_setup_disarm(smc);

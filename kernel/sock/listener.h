@@ -15,6 +15,7 @@ struct smc_listener {
 	struct list_head	local;		/* children in TCP's queue that their clients have connected, see local.c */
 	bool			open;		/* it listens; else children are reset */
 	bool			moving;		/* the worker moves a child from TCP's queue to ours */
+	bool			leaving;	/* the first child of TCP's queue leaves it, and counts in @port: see smc_listen_leave() */
 	bool			blocked;	/* a thread waits for an earlier child, or for the one that moves */
 	bool			overlooked;	/* a thread has found a child that needs a handshake, and no others behind it */
 	bool			denied;		/* a thread has gone back to sleep, because the child that woke it was not the next */
@@ -30,14 +31,30 @@ struct smc_listener {
 void smc_accept_queue_init(struct smc_listener *l);
 void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child);
 bool smc_accept_queue_await(struct smc_listener *l);
-bool smc_accept_queue_plain_next(const struct smc_listener *l);
 void smc_accept_queue_moving(struct smc_listener *l, bool moving);
 void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child);
+
+/* tcp_queue.c */
+
+/* Kinds of first children of TCP's accept queue. */
+enum smc_queue_head {
+	SMC_HEAD_NONE,		/* the queue is empty */
+	SMC_HEAD_TCP,		/* plain TCP */
+	SMC_HEAD_LOCAL,		/* SMC, and its client, in this kernel, has connected it */
+	SMC_HEAD_SMC,		/* it needs a handshake */
+	SMC_HEAD_UNDECIDED,	/* its client, in this namespace, has not decided yet */
+};
+
+enum smc_queue_head smc_accept_queue_head(struct sock *lsk);
+bool smc_accept_queue_plain_next(const struct smc_listener *l);
+void smc_accept_queue_arrive(struct smc_listener *l, struct smc_sock *child);
+void smc_accept_queue_uncount(struct smc_listener *l);
 
 /* dequeue.c */
 int smc_listen_dequeue(struct socket *lsock, struct socket *sock);
 
 /* listen.c */
+void smc_listen_drain(struct smc_listener *l, unsigned long delay);
 void smc_listen_drop(struct smc_sock *child);
 
 #endif

@@ -173,10 +173,14 @@ void smc_listen_wake_next(struct smc_sock *lsmc);
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
 void smc_listen_wake(struct smc_sock *lsmc);
-bool smc_listen_pending(const struct smc_sock *lsmc);
 struct sock *smc_listen_detach_sock(struct socket *sock);
 struct socket *smc_listen_set_aside(struct socket *newsock);
 bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock);
+
+/* tcp_queue.c */
+bool smc_listen_pending(const struct smc_sock *lsmc);
+bool smc_listen_leave(struct smc_sock *lsmc, bool accept);
+void smc_listen_left(struct smc_sock *lsmc);
 
 /* accept.c */
 int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg);

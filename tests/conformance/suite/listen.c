@@ -91,6 +91,23 @@ CHECK_CONN(listen_backlog_overflow)
 	net_exchange(fds[3], net_accept(listener));
 }
 
+CHECK_CONN(listen_stays_full)
+{
+	struct addr addr;
+	int listener = net_listen(&addr, 0), filler = net_connect(&addr);
+
+	net_wait(listener, POLLIN);
+	/* Meanwhile a listener of SMC moves the connection from TCP's queue to its own. */
+	for (int i = 0; i < 500; i++) {
+		int fd = net_client(SOCK_NONBLOCK);
+
+		FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
+		EQ(2 /* SYN-SENT */, net_tcp_state(fd));
+		OK(close(fd));
+	}
+	net_exchange(filler, net_accept(listener));
+}
+
 CHECK(listen_negative_backlog)
 {
 	struct addr addr;
