@@ -315,8 +315,9 @@ static enum answer synack_answer(struct smc_net *sn, const struct smc_synpkt *pk
 }
 
 /*
- * Puts the option into a SYN-ACK. Drops a repeated one that has no room: TCP will repeat it, and a client that
- * got it without the option would disagree with its server.
+ * Puts the option into a SYN-ACK. Drops a repeated one without room or memory for it, because a client that got
+ * it without the option would disagree with its server. TCP is not to know: after an error it would forget the SYN,
+ * else it repeats the answer.
  */
 static unsigned int synack_out(struct smc_net *sn, struct sk_buff *skb, const struct smc_synpkt *pkt)
 {
@@ -327,8 +328,10 @@ static unsigned int synack_out(struct smc_net *sn, struct sk_buff *skb, const st
 		return NF_ACCEPT;
 	if (smc_synpkt_room(skb, pkt) && !smc_synpkt_insert(skb, pkt))
 		return NF_ACCEPT;
-	if (answer == ANSWER_AGAIN)
-		return NF_DROP;
+	if (answer == ANSWER_AGAIN) {
+		kfree_skb(skb);
+		return NF_STOLEN;
+	}
 	smc_syntab_claim(so->syns, so, &pkt->out, pkt->seq, 0, true);
 	return NF_ACCEPT;
 }
