@@ -71,20 +71,18 @@ static void reset_conn(struct socket *newsock)
 	sk->sk_prot->close(sk, 0);
 }
 
-/*
- * TCP's accept() has returned a connection whose peer has asked for SMC: begins the handshake, for which a place
- * is reserved, and empties the application's socket.
- */
-static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
+/* TCP's accept() has returned a connection for which a handshake is due: begins it, and empties the application's socket. */
+static void divert_child(struct smc_sock *lsmc, struct socket *newsock, const struct smc_sock *verdict)
 {
 	struct socket *sock = smc_listen_set_aside(newsock);
 
 	lockdep_assert_held(&lsmc->listener->accept_mutex);
 	if (sock) {
-		smc_listen_begin(lsmc, sock, true);
+		smc_listen_begin(lsmc, sock, verdict);
 		return;
 	}
-	smc_synopt_unreserve(&lsmc->listener->port);
+	if (verdict == ERR_PTR(-EINPROGRESS))
+		smc_synopt_unreserve(&lsmc->listener->port);
 	reset_conn(newsock);
 }
 
@@ -103,8 +101,8 @@ static int accept_from_tcp(struct smc_sock *lsmc, struct socket *sock, struct so
 	if (rc)
 		return rc;
 	child = smc_listen_collect(lsmc, newsock->sk);
-	if (child == ERR_PTR(-EINPROGRESS)) {
-		divert_child(lsmc, newsock);
+	if (child == ERR_PTR(-EINPROGRESS) || child == ERR_PTR(-EALREADY)) {
+		divert_child(lsmc, newsock, child);
 		return -EINPROGRESS;
 	}
 	if (IS_ERR(child)) {

@@ -284,6 +284,17 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 		smc_listen_drop(child);
 }
 
+/* Lets a child wait without counting for the backlog, if no more than the backlog do so. */
+static bool defer(struct smc_listener *l, struct smc_sock *child)
+{
+	lockdep_assert_held(&l->lock);
+	if (!child->deferred && l->deferred_n <= READ_ONCE(l->smc->sk->sk_max_ack_backlog)) {
+		child->deferred = true;
+		l->deferred_n++;
+	}
+	return child->deferred;
+}
+
 /*
  * smc_listen_defer() - lets a child wait for data (TCP_DEFER_ACCEPT). Such children do not count for the backlog,
  * as with TCP, but there may be no more of them than the backlog. Does not sleep. Return: false if the child must
@@ -291,20 +302,28 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
  */
 bool smc_listen_defer(struct smc_sock *child)
 {
-	struct smc_sock *lsmc = child->parent;
-	struct smc_listener *l = lsmc->listener;
-	bool defer;
+	struct smc_listener *l = child->parent->listener;
+	bool may;
 
 	spin_lock_bh(&l->lock);
-	defer = l->open && child->reserved && l->deferred_n <= READ_ONCE(lsmc->sk->sk_max_ack_backlog);
-	if (defer) {
+	may = l->open && (child->reserved || child->deferred) && defer(l, child);
+	if (may) {
 		unhold(l, child);
 		unreserve(l, child);
-		child->deferred = true;
-		l->deferred_n++;
 	}
 	spin_unlock_bh(&l->lock);
-	return defer;
+	return may;
+}
+
+/*
+ * smc_accept_queue_admit() - takes a child whose client acknowledged the SYN-ACK so late that its place had been freed. The client goes to
+ * send a proposal, and may have all its places taken by others: then it has its handshake without one. Return: false if there is no room.
+ */
+bool smc_accept_queue_admit(struct smc_listener *l, struct smc_sock *child)
+{
+	lockdep_assert_held(&l->lock);
+	child->reserved = smc_synopt_reserve(&l->port);
+	return child->reserved || defer(l, child);
 }
 
 /**
@@ -419,9 +438,9 @@ static bool take_off(struct smc_sock *child)
  * May sleep.
  *
  * Return: NULL if it stays TCP; ERR_PTR(-EINPROGRESS) if a handshake is due, for which a place is reserved, see
- * smc_listen_begin(); its struct smc_sock, the caller's then, if its client has connected it; ERR_PTR(-EBUSY) if
- * it has to be reset: a handshake is due, but its client was late and there is no room any more, or the listener that
- * answered its client has been closed; ERR_PTR(-EINVAL) if the listener has been closed, and the child with it.
+ * smc_listen_begin(); ERR_PTR(-EALREADY) if one is due whose place has been freed, because the client was late; its struct smc_sock, the
+ * caller's then, if its client has connected it; ERR_PTR(-EBUSY) if it has to be reset, because the listener that answered its client has
+ * been closed; ERR_PTR(-EINVAL) if the listener has been closed, and the child with it.
  */
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 {
@@ -434,10 +453,8 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	might_sleep();
 	spin_lock_bh(&l->lock);
 	claim = smc_synopt_claim(sk, &l->port, true);
-	if (claim == SMC_CLAIM_LATE && smc_synopt_reserve(&l->port))
-		claim = SMC_CLAIM_RESERVED;
 	if (claim != SMC_CLAIM_NONE)
-		rc = claim == SMC_CLAIM_RESERVED ? -EINPROGRESS : -EBUSY;
+		rc = claim == SMC_CLAIM_RESERVED ? -EINPROGRESS : -EALREADY;
 	else if (!l->open)
 		rc = -EINVAL;
 	spin_unlock_bh(&l->lock);

@@ -106,18 +106,19 @@ void smc_listen_no_option(struct smc_sock *child, const struct smc_sock *lsmc)
  * smc_listen_begin() - adds a connection from TCP's accept queue to ours
  * @lsmc: the listener
  * @sock: a placeholder with the connection; belongs to the listener from now on
- * @peer_smc: the peer has asked for SMC: begins a handshake, for which the listener has a place reserved
+ * @verdict: what smc_listen_collect() has returned: NULL, or an error pointer if a handshake is due
  *
- * May sleep. Resets the connection without memory, or if the listener has been closed.
+ * May sleep. Resets the connection without memory or room, or if the listener has been closed.
  */
-void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
+void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, const struct smc_sock *verdict)
 {
+	bool peer_smc = verdict, has_place = verdict == ERR_PTR(-EINPROGRESS);
 	struct smc_listener *l = lsmc->listener;
 	struct smc_sock *child = smc_table_new(sock->sk, GFP_KERNEL);
 
 	might_sleep();
 	if (!child) {
-		if (peer_smc)
+		if (has_place)
 			smc_synopt_unreserve(&l->port);
 		drop_sock(sock);
 		return;
@@ -125,20 +126,20 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	child->server = true;
 	smc_policy_inherit(child, lsmc);
 	child->opt.peer_smc = peer_smc;
-	child->reserved = peer_smc;
+	child->reserved = has_place;
 	child->sock = sock;
 	child->parent = lsmc;
 	smc_table_get(lsmc);
 	if (!peer_smc)
 		smc_listen_no_option(child, lsmc);
 	spin_lock_bh(&l->lock);
-	if (!l->open) {
+	if (!l->open || (peer_smc && !has_place && !smc_accept_queue_admit(l, child))) {
 		spin_unlock_bh(&l->lock);
 		smc_listen_drop(child);
 		return;
 	}
 	/* A backlog of 0 allows one connection, and a silent peer must not use that up. */
-	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
+	if (!child->deferred && (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog)))
 		smc_accept_queue_arrive(l, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {

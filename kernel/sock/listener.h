@@ -32,6 +32,7 @@ void smc_accept_queue_init(struct smc_listener *l);
 void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child);
 bool smc_accept_queue_await(struct smc_listener *l);
 void smc_accept_queue_moving(struct smc_listener *l, bool moving);
+bool smc_accept_queue_admit(struct smc_listener *l, struct smc_sock *child);
 void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child);
 
 /* tcp_queue.c */

@@ -66,7 +66,7 @@ struct smc_sock {
 	bool			watching;	/* `wait` is on a queue; lock */
 	bool			held;		/* lock of the parent's listener; this child counts for its backlog */
 	bool			reserved;	/* the same lock; this child has a reserved place for its handshake */
-	bool			deferred;	/* the same lock; this child does not count for the backlog, because it waits for data */
+	bool			deferred;	/* the same lock; this child does not count for the backlog: it waits for data, or its client was late */
 	bool			stepping;	/* the same lock; this child's worker runs */
 	u8			steps;		/* the same lock; how often it has run, up to a limit */
 	unsigned long		ready_at;	/* the same lock; jiffies when it became ready for accept() */
@@ -166,7 +166,7 @@ bool smc_listen_ready(struct smc_sock *smc);
 bool smc_listen_defer(struct smc_sock *child);
 void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_no_option(struct smc_sock *child, const struct smc_sock *lsmc);
-void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
+void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, const struct smc_sock *verdict);
 void smc_listen_finish(struct smc_sock *child, bool keep);
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
 void smc_listen_wake_next(struct smc_sock *lsmc);

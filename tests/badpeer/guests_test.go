@@ -39,7 +39,7 @@ func peersOverTCP(t *testing.T, kernel string, length lab.Length) {
 	// Each part has a deadline of its own.
 	for _, part := range lab.Parts(
 		"OptionBy|CLCBy|CLCWithout|Attempt|SYNCookies|SlowProposal|UrgentBeforeProposal|HandshakeLimit|Overtaken|FullBacklog|ForgedSYNs|"+
-			"RepeatedSYNACK|VRF|CopiedSYNACK|NFQUEUE|PromisedClient", "HeldClients|SilentBacklog", "Remembered",
+			"RepeatedSYNACK|LateACK|VRF|CopiedSYNACK|NFQUEUE|PromisedClient", "HeldClients|SilentBacklog", "Remembered",
 	) {
 		lt.GoTest(t, "a", badPeers, "^Test("+part+")")
 	}

@@ -226,6 +226,41 @@ func TestRepeatedSYNACK(t *testing.T) {
 	}
 }
 
+// TestLateACK has a client acknowledge the SYN-ACK when its place has been freed, and a silent client has the only one. It goes to send
+// PROPOSAL all the same, and must not be reset.
+func TestLateACK(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	addr := netip.AddrPortFrom(service.Addr(), 7031)
+	echoUntilEnd(t, addr, 2)
+	ctx := handshakeContext(t)
+	late := newTCPSession(ctx, t, n, 46, 0, addr)
+	if err := steps(halfOpen(peer.Option), agreed)(late); err != nil {
+		t.Fatal(err)
+	}
+	others := 0
+	next := time.NewTicker(100 * time.Millisecond) // each client has an address of its own, and there are 250
+	defer next.Stop()
+	guest.Await(t, handshakeWait+slack, func() string {
+		<-next.C
+		others++
+		other := newTCPSession(ctx, t, n, 46, others, addr)
+		if err := steps(halfOpen(peer.Option), ack)(other); err != nil {
+			t.Fatal(err)
+		}
+		if agreed(other) == nil {
+			return ""
+		}
+		if err := other.talk(); err != nil {
+			t.Fatalf("client %d, which has been refused SMC: %v", others, err)
+		}
+		return fmt.Sprintf("%d clients have been refused SMC", others)
+	})
+	if err := errors.Join(ack(late), putHello(0, dec1)(late), late.talk()); err != nil {
+		t.Errorf("the late client, when %d others have come: %v", others, err)
+	}
+}
+
 // TestVRF has the server's device be in a VRF, where a SYN-ACK passes the output hooks twice.
 func TestVRF(t *testing.T) {
 	guest.UseNull(t, true)
