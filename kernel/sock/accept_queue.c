@@ -200,7 +200,8 @@ bool smc_listen_ready(struct smc_sock *smc)
 	ready = next_child(l) || head == SMC_HEAD_TCP;
 	if (!ready) {
 		l->blocked |= l->moving;
-		l->overlooked |= head == SMC_HEAD_SMC;
+		/* An undecided one may need a handshake as soon as its client has taken too long: nobody is woken then. */
+		l->overlooked |= head == SMC_HEAD_SMC || head == SMC_HEAD_UNDECIDED;
 		l->denied |= l->moving || head != SMC_HEAD_NONE;
 	}
 	/* Under the lock: while smc_listen_stop() waits for the worker, starting it would do nothing, and count. */
