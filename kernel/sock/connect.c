@@ -184,8 +184,8 @@ static void stop_listening(struct smc_sock *smc)
 	mutex_unlock(&smc->state_mutex);
 }
 
-/* TCP is connected. Waits for the outcome, and returns what connect() does. */
-static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
+/* TCP is connected. Waits for the outcome, and returns what connect() does; @late if it takes longer than the call may. */
+static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags, int late)
 {
 	struct sock *sk = sock->sk;
 	long timeo = sock_sndtimeo(sk, flags & O_NONBLOCK);
@@ -195,8 +195,11 @@ static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 		rc = take_error(smc);
 		if (rc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 			return rc;
-		/* The peer has reset the connection already. A plain TCP connection would report that when it is used. */
-		if (!READ_ONCE(smc->opt.peer_smc) && take_no_option(smc, sock))
+		/*
+		 * The peer has reset the connection already. A plain TCP connection would report that when it is used. If another
+		 * thread has got the error of this attempt, and makes a new one, that goes on.
+		 */
+		if (!READ_ONCE(smc->opt.peer_smc) && inet_sk_state_load(sk) == TCP_CLOSE && take_no_option(smc, sock))
 			return 0;
 		return sock_error(sk) ?: -ECONNABORTED;
 	}
@@ -205,7 +208,7 @@ static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 	if (sock->state == SS_CONNECTED)
 		sock->state = SS_CONNECTING;
 	release_sock(sk);
-	return rc == -EAGAIN ? -EINPROGRESS : rc;
+	return rc == -EAGAIN ? late : rc;
 }
 
 /* Lets TCP connect. A thread that has waited for TCP runs the rendezvous itself if it can, without the worker. */
@@ -264,7 +267,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	case SMC_PHASE_RENDEZVOUS:
 		if (flags & O_NONBLOCK)
 			return not_settled(sock);
-		return wait_outcome(smc, sock, flags);
+		return wait_outcome(smc, sock, flags, -EALREADY);
 	case SMC_PHASE_OPEN:
 		rc = begin_connect(smc, sock, addr, len);
 		if (rc)
@@ -275,7 +278,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	}
 	rc = connect_tcp(smc, sock, addr, len, flags);
 	if (!rc)
-		return wait_outcome(smc, sock, flags);
+		return wait_outcome(smc, sock, flags, -EINPROGRESS);
 	if (sock->state != SS_CONNECTING) {
 		smc_connect_undo(smc);
 		take_error(smc);

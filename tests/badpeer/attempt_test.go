@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
@@ -44,6 +45,28 @@ func TestAttempt(t *testing.T) {
 		}
 		if err := outcomeOf(fd); !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("the attempt ended with %v", err)
+		}
+	})
+	t.Run("connect() that may not wait longer", func(t *testing.T) {
+		fd, s := attempt(ctx, t, n, 2)
+		wait := unix.NsecToTimeval((20 * time.Millisecond).Nanoseconds())
+		if err := errors.Join(unix.SetNonblock(fd, false), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait)); err != nil {
+			t.Fatal(err)
+		}
+		again := func() error {
+			return unix.Connect(fd, &unix.SockaddrInet4{Port: int(s.Self.Port()), Addr: s.Self.Addr().As4()})
+		}
+		if err := guest.AsNobody(again); !errors.Is(err, unix.EALREADY) {
+			t.Errorf("connect: %v", err)
+		}
+		if err := put(dec1)(s); err != nil {
+			t.Fatal(err)
+		}
+		if err := outcomeOf(fd); err != nil {
+			t.Errorf("the attempt ended with %v", err)
+		}
+		if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil {
+			t.Error(err)
 		}
 	})
 	t.Run("a protocol on top has to wait", func(t *testing.T) {
