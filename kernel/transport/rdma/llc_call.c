@@ -147,12 +147,13 @@ static bool repeat_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 static unsigned long requeue_calls(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
+	unsigned long now = jiffies;
 	struct smc_rdma_call *call;
 
 	lockdep_assert_held(&group->lock);
 	while ((call = list_first_entry_or_null(&llc->refused, struct smc_rdma_call, list))) {
-		if (time_before(jiffies, call->repeat_at))
-			return call->repeat_at - jiffies;
+		if (time_before(now, call->repeat_at))
+			return call->repeat_at - now;
 		list_move_tail(&call->list, &llc->calls);
 		if (!llc->call_runs)
 			smc_rdma_llc_next_call(group);
@@ -277,12 +278,13 @@ static void expect_late(struct smc_lgr_rdma *group)
 static unsigned long look_at_running(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+	unsigned long now = jiffies;
 
 	lockdep_assert_held(&group->lock);
 	if (!call || !group->llc.call_runs)
 		return MAX_JIFFY_OFFSET;
-	if (time_before(jiffies, call_deadline(group, call)))
-		return call_deadline(group, call) - jiffies;
+	if (time_before(now, call_deadline(group, call)))
+		return call_deadline(group, call) - now;
 	if (call->type == SMC_LLC_DELETE_RKEY)
 		expect_late(group);
 	finish_call(group, call, -ETIMEDOUT);
