@@ -115,25 +115,55 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, c
 	if (smc_cdc_is_late(&rc->rx, msg->seq))
 		return;
 	rc->rx.seq = msg->seq;
-	/* Without immediate data, a peer also changes the link without validation. */
-	if (!rc->group->immediate && rc->rx_link && !rc->awaited.link)
-		rc->rx_link = link->serial;
 	WRITE_ONCE(rc->received, true);
 	if (!defer_early(rc, link, msg))
 		cdc_take(rc, link, msg);
 }
 
+/* Does the adapter of one of two links put data elsewhere than into an RMB? The other one is given by its serial number, and may be gone. */
+static bool bounces_on(const struct smc_rdma_conn *rc, const struct smc_link *link, u32 serial)
+{
+	struct smc_link *other = smc_lgr_rdma_get_by_serial(rc->group, serial);
+	bool bounces = smc_rdma_buf_map_of(rc->rmb, link)->bounces || (other && smc_rdma_buf_map_of(rc->rmb, other)->bounces);
+
+	smc_link_put(other);
+	return bounces;
+}
+
+/*
+ * Without immediate data, a peer of this implementation also changes the link without validation, when all by the old link has arrived.
+ * Messages do for those before them, but data that an adapter has put elsewhere is copied for the message of its own link. That by the
+ * old link may not have been looked at yet: then it is awaited as after a validation. Return: false if it is lost with the link.
+ */
+static bool follow_sender(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
+{
+	u32 old = rc->rx_link;
+
+	lockdep_assert_held(&rc->recv_lock);
+	if (rc->group->immediate || !old || old == link->serial || rc->awaited.link || smc_cdc_is_late(&rc->rx, seq))
+		return true;
+	rc->rx_link = link->serial;
+	if (!smc_cdc_is_gap(&rc->rx, seq - 1) || !bounces_on(rc, link, old))
+		return true;
+	return smc_rdma_failover_await(rc, old, seq - 1);
+}
+
 static void rdma_cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
+	bool lost;
+
 	spin_lock_bh(&rc->recv_lock);
+	lost = !follow_sender(rc, link, msg->seq);
 	if (unlikely(rc->awaited.link && rc->awaited.link != link->serial)) {
 		smc_rdma_failover_defer(rc, link, msg);
-	} else {
+	} else if (!lost) {
 		cdc_recv_in_order(rc, link, msg);
 		if (unlikely(rc->awaited.link))
 			smc_rdma_failover_recv_awaited(rc);
 	}
 	spin_unlock_bh(&rc->recv_lock);
+	if (unlikely(lost))
+		smc_upcall_reset(rc->conn);
 }
 
 /* smc_rdma_cdc_recv() - a CDC message has come over a link. Softirq. */

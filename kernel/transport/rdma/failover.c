@@ -52,6 +52,19 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
 	return err;
 }
 
+/* smc_rdma_failover_await() - awaits messages by a link before others are taken in. Softirq. Return: false if the link has ended. */
+bool smc_rdma_failover_await(struct smc_rdma_conn *rc, u32 serial, u16 seq)
+{
+	struct smc_link *old = smc_lgr_rdma_get_by_serial(rc->group, serial);
+	bool there = old;
+
+	lockdep_assert_held(&rc->recv_lock);
+	if (there)
+		rc->awaited = (struct smc_rdma_awaited){ .link = serial, .seq = seq };
+	smc_link_put(old);
+	return there;
+}
+
 /*
  * smc_rdma_failover_recv() - the peer begins to send by another link. By the link that it sends by anyway, the message means
  * nothing. Softirq.
@@ -61,21 +74,16 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
  */
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
 {
-	struct smc_link *old = NULL;
-	bool gap;
+	bool gap, lost;
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_rdma_failover_recv() outside of an RCU section");
 	spin_lock_bh(&rc->recv_lock);
 	/* While messages are awaited, a second validation changes nothing: they come before all others. */
 	gap = rc->rx_link && rc->rx_link != link->serial && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
-	if (gap)
-		old = smc_lgr_rdma_get_by_serial(rc->group, rc->rx_link);
-	if (old)
-		rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seq = seq };
+	lost = gap && !smc_rdma_failover_await(rc, rc->rx_link, seq);
 	rc->rx_link = link->serial;
 	spin_unlock_bh(&rc->recv_lock);
-	smc_link_put(old);
-	if (gap && !old)
+	if (lost)
 		smc_upcall_reset(rc->conn);
 }
 

@@ -412,6 +412,7 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_sent(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
+bool smc_rdma_failover_await(struct smc_rdma_conn *rc, u32 serial, u16 seq);
 void smc_rdma_failover_defer(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
 void smc_rdma_failover_defer_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc);
