@@ -109,34 +109,6 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestKilledWhileJoining ends a client after each message that it receives while it joins, and checks that the fabric works.
-func TestKilledWhileJoining(t *testing.T) {
-	s := start(t, testConfig(), t.TempDir())
-	a, b := s.join(t), s.join(t)
-	head := a.mapped()
-	const messages = 3 + 4*Vectors
-	for received := 0; received <= messages; received++ {
-		victim := s.dial(t)
-		for range received {
-			if err := victim.receive(); err != nil {
-				t.Fatalf("after %d messages: %v", received, err)
-			}
-		}
-		victim.close()
-		// b leaves and comes back each time, so that the numbers change.
-		b.close()
-		s.waitMembers(t, 1)
-		b = s.join(t)
-		a.ring(b.number, VectorSignal)
-		b.rung(VectorSignal)
-		for n := range s.layout.Members {
-			if g := gid(head, n); g != 0 {
-				t.Errorf("after %d messages, member %d has the GID %x", received, n, g)
-			}
-		}
-	}
-}
-
 func TestGarbage(t *testing.T) {
 	s := start(t, testConfig(), t.TempDir())
 	for _, garbage := range [][]byte{{0}, bytes.Repeat([]byte{0xff}, 8), bytes.Repeat([]byte("x"), 1<<16)} {
