@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ type Host struct {
 	disk    *os.File // its own, if it has one
 	machine *machine
 	conn    *proto.Conn
+	hello   chan proto.Hello // one for each boot of the guest's kernel
 }
 
 // errEmulatorFault means that the emulator has ended itself because of an error of its own.
@@ -87,17 +89,32 @@ func (h *Host) bootOnce(ctx context.Context) error {
 
 // start starts the guest's machine and waits until its agent answers.
 func (h *Host) start(ctx context.Context, initrd *os.File) error {
-	s := &machineSpec{cpus: h.lab.options.cpus}
-	defer s.close()
-	port, err := h.describe(s, h.lab.options, initrd)
+	port, err := h.launch(initrd)
 	if err != nil {
 		return err
 	}
 	hello := make(chan proto.Hello, 1)
+	h.hello = hello
 	h.conn = proto.Client(port, func(p proto.Hello) { hello <- p })
-	if h.machine, err = startMachine(h.qemu, s); err != nil {
-		return err
+	return h.greet(ctx)
+}
+
+// launch starts the emulator, and returns the lab's end of its control port.
+func (h *Host) launch(initrd *os.File) (net.Conn, error) {
+	s := &machineSpec{cpus: h.lab.options.cpus}
+	defer s.close()
+	port, err := h.describe(s, h.lab.options, initrd)
+	if err != nil {
+		return nil, err
 	}
+	if h.machine, err = startMachine(h.qemu, s); err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	return port, nil
+}
+
+// greet waits until the agent answers.
+func (h *Host) greet(ctx context.Context) error {
 	limit := Scale(20 * time.Second)
 	if h.Kernel.Debug() {
 		limit *= 6
@@ -106,7 +123,7 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	defer timer.Stop()
 	var why error
 	select {
-	case p := <-hello:
+	case p := <-h.hello:
 		if p.Kernel != h.Kernel.Release {
 			return fmt.Errorf("guest %s runs kernel %s, not %s", h.Name, p.Kernel, h.Kernel.Release)
 		}
@@ -116,7 +133,13 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	case <-h.machine.done:
 		why = errors.New("the emulator has ended")
 	case <-h.conn.Done():
-		why = fmt.Errorf("the agent is gone: %w", h.conn.Err())
+		// The channel ends with the emulator, too, and may do so first.
+		select {
+		case <-h.machine.done:
+			why = errors.New("the emulator has ended")
+		case <-timer.C:
+			why = fmt.Errorf("the agent is gone: %w", h.conn.Err())
+		}
 	case <-timer.C:
 		why = fmt.Errorf("no sign of life for %s", limit)
 	}

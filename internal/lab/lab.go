@@ -63,6 +63,8 @@ type Options struct {
 	// Measurements in guests then do not depend on the load of this machine. It needs emulation, and is slower; several
 	// processors take turns on one of this machine's.
 	CountedTime bool
+	// Reboots has a kernel that reboots or crashes boot again in the same emulator, which ends otherwise.
+	Reboots bool
 	// Shares are directories that guests may write to, at the same path.
 	Shares []string
 	// KernelArgs are added to the kernel's command line.

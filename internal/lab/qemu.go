@@ -109,7 +109,7 @@ func (h *Host) addBoard(s *machineSpec, o Options, initrd *os.File) {
 	a := h.Kernel.arch()
 	accel, cpu := h.processor()
 	s.qemu = append(s.qemu,
-		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-nodefaults", "-no-user-config", "-display", "none",
 		"-machine", a.board+",accel="+accel, "-cpu", cpu,
 		"-m", strconv.Itoa(o.Memory), "-smp", strconv.Itoa(o.CPUs),
 		"-kernel", h.Kernel.Image, "-initrd", "/proc/self/fd/"+s.fd(initrd),
@@ -117,6 +117,9 @@ func (h *Host) addBoard(s *machineSpec, o Options, initrd *os.File) {
 		"-chardev", "stdio,id=console,signal=off",
 	)
 	s.qemu = append(s.qemu, a.console...)
+	if !o.Reboots {
+		s.qemu = append(s.qemu, "-no-reboot")
+	}
 	if o.CountedTime {
 		s.qemu = append(s.qemu, "-icount", "shift=1")
 	} else if khz := tscKHz(); a.native() && accel == "tcg" && khz > 0 {

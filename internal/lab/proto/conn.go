@@ -44,6 +44,9 @@ const (
 // ErrClosed is the error of every operation on a channel that was closed properly.
 var ErrClosed = errors.New("the control channel is closed")
 
+// ErrRebooted ends the sessions of an agent whose guest has booted again.
+var ErrRebooted = errors.New("the guest has booted again")
+
 // Conn is one end of the channel.
 type Conn struct {
 	rw    io.ReadWriteCloser
@@ -55,11 +58,14 @@ type Conn struct {
 	mu       sync.Mutex
 	next     uint32
 	sessions map[uint32]*Session
-	err      error
-	done     chan struct{}
+	// isGreeted is set with the first hello.
+	isGreeted bool
+	err       error
+	done      chan struct{}
 }
 
-// Client returns the lab's end. hello is called once, when the agent is ready.
+// Client returns the lab's end. hello is called when the agent is ready, and again if the guest has booted again: sessions of before have
+// ended with ErrRebooted then.
 func Client(rw io.ReadWriteCloser, hello func(Hello)) *Conn {
 	c := newConn(rw)
 	c.hello = hello
@@ -127,6 +133,20 @@ func (c *Conn) fail(err error) {
 	c.sessions = nil
 }
 
+// greeted handles a hello. A second one is that of another agent, which knows nothing of sessions that there are.
+func (c *Conn) greeted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isGreeted {
+		c.isGreeted = true
+		return
+	}
+	for _, s := range c.sessions {
+		s.end(Exit{}, ErrRebooted)
+	}
+	clear(c.sessions)
+}
+
 // read takes frames off the channel until it ends.
 func (c *Conn) read() {
 	r := bufio.NewReaderSize(c.rw, maxPayload+headerLen)
@@ -169,6 +189,7 @@ func (c *Conn) handle(id uint32, k kind, payload []byte) error {
 		if err := json.Unmarshal(payload, &h); err != nil {
 			return fmt.Errorf("control channel: hello: %w", err)
 		}
+		c.greeted()
 		if c.hello != nil {
 			c.hello(h)
 		}

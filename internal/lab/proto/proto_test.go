@@ -259,3 +259,37 @@ func FuzzClient(f *testing.F) {
 		<-c.Done()
 	})
 }
+
+// TestRebooted has a second agent at the same channel, as after a reboot of the guest: sessions of the first end, new ones work.
+func TestRebooted(t *testing.T) {
+	here, there := net.Pipe()
+	hello := make(chan Hello, 2)
+	c := Client(here, func(h Hello) { hello <- h })
+	defer c.Close()
+	first := newConn(there)
+	greet := func() {
+		if err := first.sendJSON(0, kindHello, Hello{Kernel: "6.0"}); err != nil {
+			t.Fatal(err)
+		}
+		<-hello
+	}
+	opened := make(chan struct{})
+	first.serve = func(*Session) { close(opened) }
+	go first.read()
+	greet()
+	lost := open(t, c, Request{Op: OpExec})
+	<-opened
+	greet()
+	<-lost.Done()
+	if _, err := lost.Exit(); !errors.Is(err, ErrRebooted) {
+		t.Errorf("a session of before: %v", err)
+	}
+	opened = make(chan struct{})
+	s := open(t, c, Request{Op: OpExec})
+	<-opened
+	select {
+	case <-s.Done():
+		t.Error("a session of the second agent has ended")
+	default:
+	}
+}
