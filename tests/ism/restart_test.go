@@ -36,6 +36,12 @@ func crashedHost(t *testing.T, kernel string) {
 func restart(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
 	lt.Restart(host)
+	setUpAgain(t, lt, host)
+}
+
+// setUpAgain gives a host that has booted again what boot() has given it.
+func setUpAgain(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
 	i := slices.Index(lt.Hosts, lt.Host(host))
 	modules := slices.Repeat([]lab.Module{lab.ModuleNone}, len(lt.Hosts))
 	modules[i] = lab.ModuleOurs

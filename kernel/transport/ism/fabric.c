@@ -7,6 +7,7 @@
  */
 
 #include <linux/io.h>
+#include <linux/panic_notifier.h>
 #include <linux/pm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -256,6 +257,19 @@ static void ring_members(struct smc_fabric *f)
 	rcu_read_unlock();
 }
 
+/*
+ * The kernel has crashed, and other processors are stopped, perhaps with locks: the peers of this host need not wait until its beat is
+ * missed. Any context.
+ */
+static int fabric_crashed(struct notifier_block *crash, unsigned long action, void *reason)
+{
+	struct smc_fabric *f = container_of(crash, struct smc_fabric, crash);
+
+	if (!READ_ONCE(f->gone) && replace_gid(f, f->dev.gid[1], 0))
+		ring_members(f);
+	return NOTIFY_DONE;
+}
+
 static void fabric_free_work(struct work_struct *work)
 {
 	struct smc_fabric *f = container_of(work, struct smc_fabric, free);
@@ -448,6 +462,7 @@ static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
 	f->dev.pci_device = pdev->device;
 	f->dev.parent = &pdev->dev;
 	f->dev.token_secret = SMC_FABRIC_TOKEN_RANDOM;
+	f->crash.notifier_call = fabric_crashed;
 	spin_lock_init(&f->lock);
 	INIT_LIST_HEAD(&f->closing);
 	hash_init(f->peers);
@@ -483,6 +498,7 @@ static int fabric_start(struct pci_dev *pdev)
 	rc = join_fabric(f);
 	if (rc)
 		goto err_interrupts;
+	atomic_notifier_chain_register(&panic_notifier_list, &f->crash);
 	pci_set_drvdata(pdev, f);
 	return 0;
 
@@ -510,6 +526,7 @@ static void fabric_stop(struct pci_dev *pdev)
 	if (!f)
 		return;
 	pci_set_drvdata(pdev, NULL);
+	atomic_notifier_chain_unregister(&panic_notifier_list, &f->crash);
 	stop_using(f);
 	free_interrupts(f);
 	leave_memory(f);

@@ -9,6 +9,7 @@
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/pci.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -86,6 +87,7 @@ struct smc_fabric {
 	bool			check;		/* the tasklet shall look at each open DMB, or go on with it; single word */
 	atomic64_t		used_bytes, rung, spared; /* for the directory */
 	struct work_struct	free;
+	struct notifier_block	crash;
 };
 
 static inline struct smc_fabric *smc_fabric_of(struct smc_ism_dev *dev)
