@@ -32,6 +32,8 @@ type fabricServer struct {
 	dir    string
 	stop   context.CancelFunc
 	served chan error
+	// entrance is the socket that emulators connect to.
+	entrance string
 }
 
 // serveFabric lays out the memory and waits for emulators.
@@ -50,7 +52,7 @@ func serveFabric(o Options) (*fabricServer, error) {
 		return nil, errors.Join(err, f.Close(), os.RemoveAll(s.dir))
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
+	s.stop, s.entrance = stop, s.socket()
 	go func() { s.served <- f.Serve(ctx, l) }()
 	return s, nil
 }
@@ -90,7 +92,7 @@ func (s *machineSpec) addFabric(server *fabricServer, devices int) {
 	for i := range devices {
 		id := "fabric" + strconv.Itoa(i)
 		s.qemu = append(s.qemu,
-			"-chardev", "socket,id="+id+",path="+server.socket(),
+			"-chardev", "socket,id="+id+",path="+server.entrance,
 			"-device", fmt.Sprintf("ivshmem-doorbell,chardev=%s,vectors=2", id),
 		)
 	}
