@@ -22,6 +22,8 @@ packages="$packages busybox-static musl-tools"
 packages="$packages nftables iptables"
 # systemd-analyze checks our units.
 packages="$packages systemd"
+# tests/docs has libvirt read the XML of docs/ism.md.
+packages="$packages libvirt-clients libvirt-daemon-driver-qemu"
 # tests/conn checks the model of a connection with spin; tshark reads the messages that hosts send.
 packages="$packages spin tshark"
 # Programs with which tests/packages inspects packages, installs them, and makes disks of the

@@ -90,10 +90,11 @@ func (lt *Test) ServeFabric() {
 // addFabric gives a host its devices.
 func (s *machineSpec) addFabric(server *fabricServer, devices int) {
 	for i := range devices {
-		id := "fabric" + strconv.Itoa(i)
-		s.qemu = append(s.qemu,
-			"-chardev", "socket,id="+id+",path="+server.entrance,
-			"-device", fmt.Sprintf("ivshmem-doorbell,chardev=%s,vectors=2", id),
-		)
+		s.qemu = append(s.qemu, IvshmemDevice("fabric"+strconv.Itoa(i), server.entrance)...)
 	}
+}
+
+// IvshmemDevice returns the arguments of QEMU for a member of the fabric that is served at a path.
+func IvshmemDevice(id, path string) []string {
+	return []string{"-chardev", "socket,id=" + id + ",path=" + path, "-device", fmt.Sprintf("ivshmem-doorbell,chardev=%s,vectors=%d", id, fabric.Vectors)}
 }

@@ -6,7 +6,7 @@ const rootLong = `Share memory between guests of this host, which use it for SMC
 memory and the guests that may use it, its members. A guest becomes a member by
 QEMU's device ivshmem-doorbell, whose server is smc_ismd:
 
-  -chardev socket,path=/run/smc/ism/blue.sock,id=ism0
+  -chardev socket,id=ism0,path=/run/smc/ism/blue.sock
   -device ivshmem-doorbell,chardev=ism0,vectors=2
 
 All members of a fabric can read and change all of its memory. Guests that must
