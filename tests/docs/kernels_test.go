@@ -55,6 +55,7 @@ var special = map[string]coverage{
 		"ours, stock", "ours " + newest + " with stock 6.12, both ways; " + older(),
 		"ours on each with ours on each, and with stock 6.12, both ways",
 	},
+	"ism.TestFabric":          {"ours", newest, "ours on each with ours on each"},
 	"smcr.TestLinks":          {"ours, stock", newest + "; and stock 6.12 to ours " + newest, "on each; and ours " + newest + " with stock 6.12, both ways"},
 	"smcr.TestAdapters":       {"ours, stock", newest, "on each, and with stock 6.12"},
 	"smcr.TestFirstContact":   {"ours, stock", "", "on each, with stock 6.12"},
