@@ -392,8 +392,16 @@ static void conn_member_end(struct smc_lgr_member *member, enum smc_lgr_end how)
 	smc_close_lgr_ends(smc_conn_of(member), how);
 }
 
-/* Trims the memory of a connection that has written nothing since the last call. */
+/* Trims the memory of a connection. */
 static void conn_member_trim(struct smc_lgr_member *member)
+{
+	struct smc_conn *conn = smc_conn_of(member);
+
+	conn->ops->trim(conn);
+}
+
+/* The same if it has written nothing since the last call. */
+static void conn_member_trim_quiet(struct smc_lgr_member *member)
 {
 	struct smc_conn *conn = smc_conn_of(member);
 	u64 now = READ_ONCE(conn->tx_prod);
@@ -417,6 +425,7 @@ static const struct smc_lgr_member_ops member_ops = {
 	.put		= conn_member_put,
 	.end		= conn_member_end,
 	.trim		= conn_member_trim,
+	.trim_quiet	= conn_member_trim_quiet,
 	.buf_bytes	= conn_member_buf_bytes,
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The memory that SMC has for data, and its ceilings: net.smc.max_memory_kbytes and net.smc.host_max_memory_kbytes. */
 
+#include <linux/percpu.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -26,7 +27,9 @@ static struct smc_memory_pool host = { .limit = &host.limit_kbytes };
 
 /* Bytes of buffers of the host that no connection has. */
 static atomic64_t idle;
-/* Has link groups give these back; set once, before there is any connection. Does not sleep. */
+/* For each processor, how many pages without data it has added to DMBs, less those that it has taken from them. */
+static DEFINE_PER_CPU(long, spare_pages);
+/* Has link groups give buffers back; set once, before there is any connection. Does not sleep. */
 static void (*on_shortage)(void);
 
 /* Returns the ceiling in bytes; 0 if there is none. The host has what TCP may have, unless the setting says otherwise. */
@@ -203,6 +206,23 @@ void smc_memory_refused(const struct smc_net *sn)
 u64 smc_memory_idle_bytes(void)
 {
 	return max_t(s64, atomic64_read(&idle), 0);
+}
+
+/* smc_memory_spare() - DMBs keep this many more pages that hold no data, or less. Any context. */
+void smc_memory_spare(int pages)
+{
+	this_cpu_add(spare_pages, pages);
+}
+
+/* smc_memory_spare_pages() - returns how many pages the DMBs of the host keep that hold no data. A hint. Any context. */
+unsigned long smc_memory_spare_pages(void)
+{
+	long all = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		all += READ_ONCE(per_cpu(spare_pages, cpu));
+	return max(all, 0L);
 }
 
 /* smc_memory_set_shortage() - sets what is called when idle buffers are in the way of a connection, at load. */

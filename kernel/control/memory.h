@@ -49,6 +49,8 @@ bool smc_memory_full(const struct smc_net *sn);
 void smc_memory_refused(const struct smc_net *sn);
 void smc_memory_view(const struct smc_net *sn, struct smc_memory_view *view);
 u64 smc_memory_idle_bytes(void);
+void smc_memory_spare(int pages);
+unsigned long smc_memory_spare_pages(void);
 void smc_memory_set_shortage(void (*fn)(void));
 
 int smc_memory_net_init(struct smc_net *sn);

@@ -148,15 +148,29 @@ static struct smc_lgr_member *lgr_next_member(struct smc_lgr *lgr, struct smc_lg
 	return next;
 }
 
+static void lgr_for_each_member(struct smc_lgr *lgr, void (*fn)(struct smc_lgr_member *member))
+{
+	struct smc_lgr_member *member;
+
+	might_sleep();
+	for (member = lgr_next_member(lgr, NULL); member; member = lgr_next_member(lgr, member)) {
+		fn(member);
+		cond_resched();
+	}
+}
+
+/* smc_lgr_trim() - frees memory that the connections of a group keep for data that comes next. May sleep. */
+void smc_lgr_trim(struct smc_lgr *lgr)
+{
+	if (lgr->key.ops->trim)
+		lgr_for_each_member(lgr, smc_lgr_member_ops->trim);
+}
+
 static void lgr_trim_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, trim);
-	struct smc_lgr_member *member;
 
-	for (member = lgr_next_member(lgr, NULL); member; member = lgr_next_member(lgr, member)) {
-		smc_lgr_member_ops->trim(member);
-		cond_resched();
-	}
+	lgr_for_each_member(lgr, smc_lgr_member_ops->trim_quiet);
 	spin_lock_bh(&lgr->lock);
 	if (lgr->n_conns && lgr->listed)
 		lgr_queue(lgr, &lgr->trim, TRIM_TIME);

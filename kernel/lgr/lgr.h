@@ -68,6 +68,7 @@ enum smc_lgr_end {
  * @put: drops one. Does not sleep
  * @end: the group ends. Does not sleep
  * @trim: frees memory that the connection does not use, if its transport can. May sleep
+ * @trim_quiet: the same if no data has moved for a while. One caller at a time
  * @buf_bytes: returns the bytes of its receive buffer. Any context
  */
 struct smc_lgr_member_ops {
@@ -75,6 +76,7 @@ struct smc_lgr_member_ops {
 	void (*put)(struct smc_lgr_member *member);
 	void (*end)(struct smc_lgr_member *member, enum smc_lgr_end how);
 	void (*trim)(struct smc_lgr_member *member);
+	void (*trim_quiet)(struct smc_lgr_member *member);
 	u32 (*buf_bytes)(const struct smc_lgr_member *member);
 };
 

@@ -22,6 +22,7 @@ extern const struct smc_lgr_member_ops *smc_lgr_member_ops;
 void smc_lgr_stop_work(struct smc_lgr *lgr);
 void smc_lgr_wait_freed(void);
 bool smc_lgr_end_idle(struct smc_lgr *lgr);
+void smc_lgr_trim(struct smc_lgr *lgr);
 
 /* netns.c */
 void smc_lgr_net_add(struct smc_lgr_member *member);

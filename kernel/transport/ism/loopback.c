@@ -18,6 +18,7 @@
 #include <linux/spinlock.h>
 #include <linux/uuid.h>
 
+#include "../../control/memory.h"
 #include "provider.h"
 
 #define TABLE_BITS 12
@@ -66,6 +67,7 @@ static void lo_put(struct lo_dmb *lo)
 	for (i = 0; lo->filled && i < 2 * lo->n_pages; i++)
 		if (lo->pages[i])
 			lo_free_page(lo, lo->pages[i]);
+	smc_memory_spare(-(int)(lo->head - lo->tail));
 	smc_ism_dmb_freed(&lo->dmb);
 	kvfree(lo);
 }
@@ -179,6 +181,7 @@ static struct page *lo_get_page(struct lo_dmb *lo)
 	page = lo->free[lo->tail % lo->n_pages];
 	lo->free[lo->tail % lo->n_pages] = NULL;
 	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with lo_return_page() */
+	smc_memory_spare(-1);
 	return page;
 }
 
@@ -192,6 +195,7 @@ static void lo_return_page(struct lo_dmb *lo, struct page *page)
 	}
 	lo->free[lo->head % lo->n_pages] = page;
 	smp_store_release(&lo->head, lo->head + 1); /* pairs with lo_get_page() */
+	smc_memory_spare(1);
 }
 
 /* The writer. smc_tx_room() keeps it off pages that are being read. */

@@ -355,6 +355,44 @@ func TestMemoryShrinker(t *testing.T) {
 	}
 }
 
+// TestMemoryShrinkerPages has connections within the host give back the pages that they keep for their next data, although they move data all
+// the time. Connections that do not give them back after some seconds anyway.
+func TestMemoryShrinkerPages(t *testing.T) {
+	ours.Need(t)
+	needD(t)
+	settled(t)
+	var all conns
+	defer all.close()
+	const n = 10
+	if err := errors.Join(all.add(n), all.fill(n)); err != nil {
+		t.Fatal(err)
+	}
+	reserved := func() uint64 {
+		m, err := readMemory()
+		if err != nil || m.Host == nil {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		return m.Host.DMB
+	}
+	const least = 2 * n * leastMemory
+	if now := reserved(); now < 2*least {
+		t.Fatalf("the DMBs have %d bytes after their data has been read, which is little more than %d", now, least)
+	}
+	guest.Await(t, 30*time.Second, func() string {
+		if err := all.exchange(6000); err != nil {
+			t.Fatal(err)
+		}
+		dropCaches(t)
+		if now := reserved(); now != least {
+			return fmt.Sprintf("the DMBs have %d bytes, want %d", now, least)
+		}
+		return ""
+	})
+	if err := all.fill(n); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNothingReserved comes after other tests, among them those whose allocations fail: what they have reserved is given back.
 func TestNothingReserved(t *testing.T) {
 	ours.Need(t)
