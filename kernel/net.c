@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The SMC part of each network namespace. */
 
+#include <linux/export.h>
 #include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
 #include <net/netns/generic.h>
@@ -41,6 +42,7 @@ struct workqueue_struct *smc_net_wq;
  * peer that lets links fail must not take processor time from programs. No work here waits for a lock that a user can hold.
  */
 struct workqueue_struct *smc_lgr_wq;
+EXPORT_SYMBOL_GPL(smc_lgr_wq);
 
 static unsigned int net_id __read_mostly;
 

@@ -23,6 +23,17 @@ import (
 // moduleFiles are the modules that a build produces. The last one is for tests.
 var moduleFiles = []string{"smc.ko", "smc_diag.ko", "smc_null.ko"}
 
+// fakeFile is another one for tests, for kernels that have the interface of a driver which it needs.
+const fakeFile = "smc_fake_dibs.ko"
+
+// builtIn returns the modules that a build has left in a directory.
+func builtIn(work string) []string {
+	if _, err := os.Stat(filepath.Join(work, fakeFile)); err != nil {
+		return moduleFiles
+	}
+	return append(slices.Clone(moduleFiles), fakeFile)
+}
+
 // moduleFlags are stricter than those of a build by DKMS: no warnings, and a transport for tests.
 var moduleFlags = []string{"W=1", "SMC_WERROR=y", "SMC_NULL=m"}
 
@@ -326,7 +337,7 @@ func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp stri
 	if err := errors.Join(os.RemoveAll(base), os.MkdirAll(filepath.Join(base, updates), 0o755)); err != nil {
 		return err
 	}
-	for _, m := range moduleFiles {
+	for _, m := range builtIn(work) {
 		to := filepath.Join("/build/.publish", updates, m)
 		out, err := r.chroot(ctx, []bind{{work, "/build"}}, k.arch().triplet+"-strip", "--strip-debug", "-o", to, "/build/"+m)
 		if err != nil {
@@ -354,7 +365,7 @@ func copyModules(work, dir string) error {
 	if err := os.Remove(filepath.Join(dir, stampFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, m := range moduleFiles {
+	for _, m := range builtIn(work) {
 		data, err := os.ReadFile(filepath.Join(work, m))
 		if err != nil {
 			return err

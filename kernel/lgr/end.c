@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Link groups: how they end, and how the connections of a namespace leave them. */
 
+#include <linux/export.h>
 #include <linux/wait_bit.h>
 #include <net/net_namespace.h>
 
@@ -132,6 +133,7 @@ void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
 		smc_lgr_put(lgr);
 	}
 }
+EXPORT_SYMBOL_GPL(smc_lgr_terminate_peer);
 
 /* smc_lgr_terminate_dev() - ends the groups of a device that is gone */
 void smc_lgr_terminate_dev(const void *dev)

@@ -4,6 +4,7 @@
  * version 2, by GID in version 1.
  */
 
+#include <linux/export.h>
 #include <linux/mutex.h>
 #include <linux/random.h>
 #include <net/inet_hashtables.h>
@@ -47,6 +48,7 @@ int smc_ism_register(struct smc_ism_dev *dev)
 	smc_peers_device_soon();
 	return 0;
 }
+EXPORT_SYMBOL_GPL(smc_ism_register);
 
 /* smc_ism_unregister() - undoes it, and ends the groups of the device. */
 void smc_ism_unregister(struct smc_ism_dev *dev)
@@ -59,6 +61,7 @@ void smc_ism_unregister(struct smc_ism_dev *dev)
 	wait_event(dev_unused, !atomic_read(&dev->users));
 	smc_lgr_terminate_dev(dev);
 }
+EXPORT_SYMBOL_GPL(smc_ism_unregister);
 
 /* Keeps a device registered until smc_ism_dev_put(). */
 static void ism_dev_get(struct smc_ism_dev *dev)

@@ -6,6 +6,7 @@
  * the peer has read the byte. conn/cdc.c builds the messages.
  */
 
+#include <linux/export.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 
@@ -216,6 +217,7 @@ void smc_ism_signalled(struct smc_ism_dmb *dmb)
 out:
 	rcu_read_unlock();
 }
+EXPORT_SYMBOL_GPL(smc_ism_signalled);
 
 /**
  * smc_ism_cdc_start() - starts CDC with the peer's DMB

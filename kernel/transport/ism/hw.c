@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hardware ISM devices as providers. Compiled and reviewed, but never run on a machine that has one. The code above it,
- * dmb_cdc.c, is tested with loopback_move=1.
+ * Hardware ISM devices as providers. Never run on a machine that has one; tests have a stand-in for it, fake_dibs.c.
  *
  * The driver calls in hardirq; a tasklet delivers signals, and workers do what sleeps.
  */

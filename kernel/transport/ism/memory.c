@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The size of DMBs, and the memory that is reserved for them. */
 
+#include <linux/export.h>
 #include <linux/log2.h>
 
 #include "../../control/memory.h"
@@ -110,6 +111,7 @@ void smc_ism_dmb_freed(struct smc_ism_dmb *dmb)
 	smc_memory_release(pool, SMC_MEMORY_DMB, dmb->reserved);
 	smc_memory_pool_put(pool);
 }
+EXPORT_SYMBOL_GPL(smc_ism_dmb_freed);
 
 /**
  * smc_ism_dmb_page() - allocates a page for data of a DMB
