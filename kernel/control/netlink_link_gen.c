@@ -3,7 +3,7 @@
 #include "../transport/rdma/show.h"
 #include "netlink.h"
 
-/* smc_netlink_put_link() - puts all attributes of a link. Any context. Return: 0 or -EMSGSIZE. */
+/* smc_netlink_put_link() - puts the attributes of a link. Any context. Return: 0 or -EMSGSIZE. */
 int smc_netlink_put_link(struct sk_buff *skb, const struct smc_rdma_link_view *view)
 {
 	if (nla_put_u8(skb, SMC_NLA_LINK_ID, view->id) ||
@@ -15,7 +15,9 @@ int smc_netlink_put_link(struct sk_buff *skb, const struct smc_rdma_link_view *v
 	    nla_put(skb, SMC_NLA_LINK_UID, sizeof(view->uid), view->uid) ||
 	    nla_put(skb, SMC_NLA_LINK_PEER_UID, sizeof(view->peer_uid), view->peer_uid) ||
 	    smc_netlink_put_gid(skb, SMC_NLA_LINK_GID, view->gid) ||
-	    smc_netlink_put_gid(skb, SMC_NLA_LINK_PEER_GID, view->peer_gid))
+	    smc_netlink_put_gid(skb, SMC_NLA_LINK_PEER_GID, view->peer_gid) ||
+	    (view->has_bytes && nla_put_uint(skb, SMC_UAPI_LINK_TX_BYTES, view->tx_bytes)) ||
+	    (view->has_bytes && nla_put_uint(skb, SMC_UAPI_LINK_RX_BYTES, view->rx_bytes)))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -159,6 +159,11 @@ type Link struct {
 	// PeerUID is the link user ID of the peer.
 	PeerUID uint32
 	State   LinkState
+	// TxBytes is the number of bytes that connections have written by this link. It is sent to namespaces that see the
+	// whole group. Module of smckit only.
+	TxBytes Optional[uint64]
+	// RxBytes is the number of bytes that connections have received by this link. Module of smckit only.
+	RxBytes Optional[uint64]
 }
 
 func (x *Link) parse(b []byte) error {
@@ -173,6 +178,8 @@ func (x *Link) parse(b []byte) error {
 		AttrLinkUID:     to("LINK_UID", getUID, &x.UID),
 		AttrLinkPeerUID: to("LINK_PEER_UID", getUID, &x.PeerUID),
 		AttrLinkState:   enum("LINK_STATE", getU32, &x.State),
+		AttrLinkTXBytes: opt("LINK_TX_BYTES", getUint, &x.TxBytes),
+		AttrLinkRXBytes: opt("LINK_RX_BYTES", getUint, &x.RxBytes),
 	}.parse(b)
 }
 

@@ -81,16 +81,18 @@ const (
 
 // Attributes of the family SMC_GEN_NETLINK: SMC_NLA_LINK_*.
 const (
-	AttrLinkID      = 1  // SMC_NLA_LINK_ID
-	AttrLinkIBDev   = 2  // SMC_NLA_LINK_IB_DEV
-	AttrLinkIBPort  = 3  // SMC_NLA_LINK_IB_PORT
-	AttrLinkGID     = 4  // SMC_NLA_LINK_GID
-	AttrLinkPeerGID = 5  // SMC_NLA_LINK_PEER_GID
-	AttrLinkConnCnt = 6  // SMC_NLA_LINK_CONN_CNT
-	AttrLinkNetDev  = 7  // SMC_NLA_LINK_NET_DEV
-	AttrLinkUID     = 8  // SMC_NLA_LINK_UID
-	AttrLinkPeerUID = 9  // SMC_NLA_LINK_PEER_UID
-	AttrLinkState   = 10 // SMC_NLA_LINK_STATE
+	AttrLinkID      = 1   // SMC_NLA_LINK_ID
+	AttrLinkIBDev   = 2   // SMC_NLA_LINK_IB_DEV
+	AttrLinkIBPort  = 3   // SMC_NLA_LINK_IB_PORT
+	AttrLinkGID     = 4   // SMC_NLA_LINK_GID
+	AttrLinkPeerGID = 5   // SMC_NLA_LINK_PEER_GID
+	AttrLinkConnCnt = 6   // SMC_NLA_LINK_CONN_CNT
+	AttrLinkNetDev  = 7   // SMC_NLA_LINK_NET_DEV
+	AttrLinkUID     = 8   // SMC_NLA_LINK_UID
+	AttrLinkPeerUID = 9   // SMC_NLA_LINK_PEER_UID
+	AttrLinkState   = 10  // SMC_NLA_LINK_STATE
+	AttrLinkTXBytes = 256 // SMC_NLA_LINK_TX_BYTES
+	AttrLinkRXBytes = 257 // SMC_NLA_LINK_RX_BYTES
 )
 
 // Attributes of the family SMC_GEN_NETLINK: SMC_NLA_LGR_D_*.

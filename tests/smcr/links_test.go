@@ -41,6 +41,7 @@ func linksBetween(t *testing.T, p [2]side) {
 	}
 	t.Run("added", func(t *testing.T) { linkAdded(t, lt) })
 	if p[0].module == p[1].module {
+		t.Run("bytes", func(t *testing.T) { linkBytes(t, lt) })
 		t.Run("other interface", func(t *testing.T) { joinsByOtherInterface(t, lt) })
 		t.Run("last messages", func(t *testing.T) { lastMessagesLost(t, lt) })
 		t.Run("lost and found", func(t *testing.T) { linksLost(t, lt) })

@@ -87,6 +87,11 @@ func groupsIn(t *testing.T, lt *lab.Test, host, namespace string, want int) {
 	if len(used) != 1 || used[0].Conns != uint32(want) || len(used[0].Links) != 1 || used[0].Links[0].Conns != uint32(want) ||
 		used[0].RMBBytes.Or(0) < uint64(want)*16384 {
 		t.Errorf("host %s, namespace %q sees %+v, want one group with %d connections", host, namespace, answer.LinkGroups, want)
+		return
+	}
+	// These bytes are those of all namespaces.
+	if l := used[0].Links[0]; (l.TxBytes != none) != (namespace == "") || (l.RxBytes != none) != (namespace == "") {
+		t.Errorf("host %s, namespace %q sees the link %+v: its bytes are for the host", host, namespace, l)
 	}
 }
 

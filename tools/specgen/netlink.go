@@ -84,6 +84,7 @@ type attr struct {
 	} `yaml:"checks"`
 	ReplyOnly bool   `yaml:"reply-only"`
 	Since     string `yaml:"since"`
+	PutIf     string `yaml:"put-if"`
 	Required  bool   `yaml:"required"`
 	GoName    string `yaml:"go-name"`
 	GoType    string `yaml:"go-type"`

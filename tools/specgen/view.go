@@ -19,7 +19,7 @@ func linkView(t *tree) error {
 	h.line("#include <linux/types.h>\n\n/* The attributes of a link (%s*), which the specification describes */", cName(s.Prefix))
 	h.line("struct smc_rdma_link_view {")
 	c.line("#include \"../transport/rdma/show.h\"\n#include \"netlink.h\"\n")
-	c.line("/* smc_netlink_put_link() - puts all attributes of a link. Any context. Return: 0 or -EMSGSIZE. */")
+	c.line("/* smc_netlink_put_link() - puts the attributes of a link. Any context. Return: 0 or -EMSGSIZE. */")
 	c.line("int smc_netlink_put_link(struct sk_buff *skb, const struct smc_rdma_link_view *view)\n{")
 	for i := range s.List {
 		field, err := s.List[i].cField()
@@ -27,6 +27,9 @@ func linkView(t *tree) error {
 			return fmt.Errorf("%s: %w", f.spec, err)
 		}
 		h.line("\t%s;", field)
+	}
+	for _, flag := range s.flags() {
+		h.line("\tbool %s;", flag)
 	}
 	h.line("};")
 	list, err := s.putOrder()
@@ -42,6 +45,16 @@ func linkView(t *tree) error {
 	t.writeHeader("kernel/transport/rdma/link_view_gen.h", f.spec, "SMC_RDMA_LINK_VIEW_GEN_H", &h)
 	t.writeC("kernel/control/netlink_link_gen.c", f.spec, &c)
 	return nil
+}
+
+// flags returns the fields that decide whether attributes are put.
+func (s *attrs) flags() (list []string) {
+	for i := range s.List {
+		if flag := s.List[i].PutIf; flag != "" && !slices.Contains(list, flag) {
+			list = append(list, flag)
+		}
+	}
+	return list
 }
 
 // putOrder returns the attributes in the order in which messages have them: first those that PutOrder names.
@@ -94,5 +107,9 @@ func (a *attr) cPut() string {
 	case a.Type == "u64":
 		function = "smc_netlink_put_u64"
 	}
-	return fmt.Sprintf("%s(skb, %s, view->%s)", function, number, lowerC(a.Name))
+	put := fmt.Sprintf("%s(skb, %s, view->%s)", function, number, lowerC(a.Name))
+	if a.PutIf != "" {
+		put = fmt.Sprintf("(view->%s && %s)", a.PutIf, put)
+	}
+	return put
 }

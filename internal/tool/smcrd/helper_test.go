@@ -205,6 +205,7 @@ func populated() *fake {
 					ID: 1, IBDev: "rxe0", IBPort: 1, Conns: 123, NetIfindex: 2, UID: 0x301, PeerUID: 0x401,
 					GID:     "0000:0000:0000:0000:0000:ffff:0a00:0001",
 					PeerGID: "0000:0000:0000:0000:0000:ffff:0a00:0002", State: netlinksmc.LinkActive,
+					TxBytes: some[uint64](5000000000), RxBytes: some[uint64](0),
 				}},
 			},
 		},

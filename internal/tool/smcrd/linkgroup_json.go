@@ -55,6 +55,10 @@ type linkJSON struct {
 	UID     string `json:"link_uid" schema1:"uid"`
 	PeerUID string `json:"peer_link_uid" schema1:"peer_uid"`
 	Conns   uint32 `json:"connections"`
+	// from smckit's own module, in network namespaces that see all connections of the link group
+	TxBytes netlinksmc.Optional[uint64] `json:"bytes_sent,omitzero" schema1:"-"`
+	// as `bytes_sent`
+	RxBytes netlinksmc.Optional[uint64] `json:"bytes_received,omitzero" schema1:"-"`
 }
 
 type linkGroupsDJSON struct {
@@ -97,6 +101,7 @@ func newLinkGroupsR(groups []netlinksmc.LinkGroupR, ifname func(uint32) string) 
 				ID: l.ID, State: l.State.String(), NetDev: ifname(l.NetIfindex), Ifindex: l.NetIfindex,
 				IBDev: l.IBDev, IBPort: l.IBPort, GID: l.GID, PeerGID: l.PeerGID,
 				UID: hex8(l.UID), PeerUID: hex8(l.PeerUID), Conns: l.Conns,
+				TxBytes: l.TxBytes, RxBytes: l.RxBytes,
 			})
 		}
 		doc.LinkGroups = append(doc.LinkGroups, j)

@@ -56,6 +56,10 @@ type link struct {
 	IBDev  string `json:"device" schema1:"ibdev"`
 	IBPort uint8  `json:"port" schema1:"ibport"`
 	Conns  uint32 `json:"connections"`
+	// as in `smcr linkgroup`
+	TxBytes netlinksmc.Optional[uint64] `json:"bytes_sent,omitzero" schema1:"-"`
+	// as in `smcr linkgroup`
+	RxBytes netlinksmc.Optional[uint64] `json:"bytes_received,omitzero" schema1:"-"`
 }
 
 func (o *options) newDocument(v view) document {
@@ -92,7 +96,7 @@ func (o *options) newLinkGroupsR(groups []netlinksmc.LinkGroupR) *[]linkGroup {
 	for _, g := range groups {
 		links := make([]link, 0, len(g.Links))
 		for _, l := range g.Links {
-			links = append(links, link{l.ID, l.State.String(), o.ifname(l.NetIfindex), l.IBDev, l.IBPort, l.Conns})
+			links = append(links, link{l.ID, l.State.String(), o.ifname(l.NetIfindex), l.IBDev, l.IBPort, l.Conns, l.TxBytes, l.RxBytes})
 		}
 		out = append(out, linkGroup{
 			ID: fmt.Sprintf("%08x", g.ID), Role: jsondoc.Role(g.Role), Type: g.Type.String(), PNETID: g.PNETID,

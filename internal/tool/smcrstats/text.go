@@ -213,13 +213,13 @@ func (t text) linkGroupsR(groups []netlinksmc.LinkGroupR) {
 		for _, l := range g.Links {
 			links = append(links, []string{
 				id, fmt.Sprintf("%02x", l.ID), l.State.String(), l.IBDev, fmt.Sprint(l.IBPort), t.ifname(l.NetIfindex),
-				fmt.Sprint(l.Conns),
+				fmt.Sprint(l.Conns), gauge(l.TxBytes), gauge(l.RxBytes),
 			})
 		}
 	}
 	t.table([]string{"LG-ID", "Role", "Type", "Connections", "Sndbuf-Bytes", "RMB-Bytes", "PNET-ID"}, rows)
 	t.section("Links", "")
-	t.table([]string{"LG-ID", "Link", "State", "IB-Dev", "Port", "Net-Dev", "Connections"}, links)
+	t.table([]string{"LG-ID", "Link", "State", "IB-Dev", "Port", "Net-Dev", "Connections", "Bytes-Sent", "Bytes-Received"}, links)
 }
 
 func (t text) linkGroupsD(groups []netlinksmc.LinkGroupD) {

@@ -91,7 +91,7 @@ func populated() *fake {
 			ID: 0x100, Role: netlinksmc.RoleServer, Type: netlinksmc.LinkGroupSymmetric, PNETID: "NET1", Conns: 7,
 			SndbufAlloc: some(65536), RMBAlloc: some(131072),
 			Links: []netlinksmc.Link{
-				{ID: 1, IBDev: "rxe0", IBPort: 1, NetIfindex: 2, Conns: 7, State: netlinksmc.LinkActive},
+				{ID: 1, IBDev: "rxe0", IBPort: 1, NetIfindex: 2, Conns: 7, State: netlinksmc.LinkActive, TxBytes: some(123456789), RxBytes: some(42)},
 				{ID: 2, IBDev: "a-very-long-device-name", IBPort: 1, State: netlinksmc.LinkActivating},
 			},
 		}},

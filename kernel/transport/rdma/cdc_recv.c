@@ -30,9 +30,9 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 
 /*
  * Takes in one message, of a connection that knows its peer. The caller is in a callback of the link, or has seen in its RCU
- * section that the link can be used, so that no buffer is unmapped; or nothing bounces.
+ * section that the link can be used, so that no buffer is unmapped; or nothing bounces. Return: the number of bytes that are new.
  */
-static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+static u64 cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_conn *conn = rc->conn;
 	u32 at = rc->rx.prod.at.count;
@@ -42,7 +42,7 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "cdc_take() outside of an RCU section");
 	if (smc_cdc_recv(&rc->rx, msg, posted_end(rc), conn->rx.size, conn->tx_size, &delta)) {
 		smc_link_fail(link, SMC_LINK_AHEAD, 0);
-		return;
+		return 0;
 	}
 	if (delta.data > 0 && smc_rdma_buf_map_of(rc->rmb, link)->bounces)
 		smc_rdma_buf_sync(rc->rmb, link, at, delta.data);
@@ -57,6 +57,15 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 	}
 	if (delta.closing)
 		smc_upcall_close(conn, delta.closing);
+	return max(delta.data, 0LL);
+}
+
+/* Takes in one message that has just come by a link. Called by the link's completion queue, so not by two threads at a time. */
+static void cdc_take_new(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+{
+	u64 bytes = cdc_take(rc, link, msg);
+
+	WRITE_ONCE(link->rx_bytes, link->rx_bytes + bytes);
 }
 
 /* smc_rdma_cdc_defer() - keeps a message instead of one that came before. Softirq. */
@@ -83,12 +92,15 @@ bool smc_rdma_cdc_take_deferred(struct smc_rdma_conn *rc, struct smc_rdma_deferr
 	struct smc_link *link = smc_lgr_rdma_get_by_serial(rc->group, deferred->link);
 	bool mapped = link && smc_link_usable(link);
 	bool taken = mapped || (!deferred->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces);
+	u64 bytes;
 
 	lockdep_assert_held(&rc->recv_lock);
 	deferred->any = false;
 	if (taken) {
 		rc->rx.seq = deferred->msg.seq;
-		cdc_take(rc, mapped ? link : rc->link, &deferred->msg);
+		bytes = cdc_take(rc, mapped ? link : rc->link, &deferred->msg);
+		if (link)
+			atomic64_add(bytes, &link->rx_deferred);
 	}
 	smc_link_put(link);
 	return taken;
@@ -117,7 +129,7 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, c
 	rc->rx.seq = msg->seq;
 	WRITE_ONCE(rc->received, true);
 	if (!defer_early(rc, link, msg))
-		cdc_take(rc, link, msg);
+		cdc_take_new(rc, link, msg);
 }
 
 /* Does the adapter of one of two links put data elsewhere than into an RMB? The other one is given by its serial number, and may be gone. */
@@ -209,7 +221,7 @@ static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u
 	}
 	rc->rx.seq = msg.seq;
 	WRITE_ONCE(rc->received, true);
-	cdc_take(rc, link, &msg);
+	cdc_take_new(rc, link, &msg);
 	if (unlikely(rc->awaited.link))
 		smc_rdma_failover_recv_awaited(rc);
 }

@@ -199,6 +199,8 @@ struct smc_link {
 	struct smc_link_llc llc;
 	struct smc_link_acks acks;
 	unsigned long last_recv;		/* jiffies; single word, no lock */
+	u64 rx_bytes;			/* that messages have reported; only the completion queue calls what adds to it */
+	atomic64_t rx_deferred;		/* as rx_bytes, of messages that were deferred */
 	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */
 	struct work_struct down;	/* ends the link, or the group; holds a reference on both */
 	struct delayed_work late;	/* has a lost link leave its slot; holds a reference on both */
@@ -225,6 +227,7 @@ struct smc_link {
 	u64 sq_posted, sq_done;		/* work requests, ever */
 	u64 sq_signaled;			/* sq_posted of the last signaled one */
 	u32 sq_unsignaled;		/* bytes of data since then */
+	u64 tx_bytes;			/* of data, ever; read without the lock, too */
 	u32 sq_largest;			/* the most bytes between two signaled ones since the queue was last seen empty */
 	u32 peer_recvs;			/* receives of the peer's: the most messages that may be under way */
 	u64 sq_consuming, sq_consumed;	/* work requests that take a receive of the peer's, ever: posted, done */

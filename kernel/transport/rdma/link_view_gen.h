@@ -17,6 +17,9 @@ struct smc_rdma_link_view {
 	u8 uid[4];
 	u8 peer_uid[4];
 	u32 state;
+	u64 tx_bytes;
+	u64 rx_bytes;
+	bool has_bytes;
 };
 
 #endif /* SMC_RDMA_LINK_VIEW_GEN_H */

@@ -150,14 +150,23 @@ static bool may_post(const struct smc_link *link, const struct smc_link_send_req
 	       link->sq_consuming - link->sq_consumed < link->peer_recvs;
 }
 
-/* Should a work request be signaled? Yes if none was for long, or if someone wants to know of its completion. */
-static bool should_signal(struct smc_link *link, const struct smc_link_send_req *req, u64 last)
+/* Counts the data of a request that is about to be posted. */
+static void count_data(struct smc_link *link, const struct smc_link_send_req *req)
 {
 	unsigned int i;
+	u32 len = 0;
 
 	lockdep_assert_held(&link->sq_lock);
 	for (i = 0; i < req->n; i++)
-		link->sq_unsignaled += req->writes[i].len;
+		len += req->writes[i].len;
+	link->sq_unsignaled += len;
+	WRITE_ONCE(link->tx_bytes, link->tx_bytes + len);
+}
+
+/* Should a work request be signaled? Yes if none was for long, or if someone wants to know of its completion. */
+static bool should_signal(const struct smc_link *link, const struct smc_link_send_req *req, u64 last)
+{
+	lockdep_assert_held(&link->sq_lock);
 	return last - link->sq_signaled >= link->sq_size / 4 || link->sq_unsignaled >= SIGNAL_BYTES ||
 	       req->signaled || req->completion ||
 	       link->sq_consuming - link->sq_consuming_signaled >= link->peer_recvs / 4;
@@ -302,6 +311,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 	/* The message takes a receive of the peer's, and so does immediate data; a write does not. */
 	link->sq_consuming++;
 	send.wr_cqe = &link->signaled[place].cqe;
+	count_data(link, req);
 	if (should_signal(link, req, last)) {
 		smc_link_signal(link, last);
 		send.send_flags |= IB_SEND_SIGNALED;

@@ -33,6 +33,8 @@ static void show_link(const struct smc_link *link, struct smc_rdma_link_view *vi
 	smc_rdma_user_id(link, view->uid);
 	memcpy(view->peer_uid, link->peer.user_id, sizeof(view->peer_uid));
 	view->net_dev = link->path.ifindex;
+	view->tx_bytes = READ_ONCE(link->tx_bytes);
+	view->rx_bytes = READ_ONCE(link->rx_bytes) + atomic64_read(&link->rx_deferred);
 }
 
 /* The first link of a group. One that has not ended keeps its links, and they their devices, while its lock is held. */
@@ -74,7 +76,7 @@ static void count_bufs(struct smc_lgr_member *member, void *arg)
 
 /*
  * smc_rdma_show_lgr() - describes a group of SMC-R. With a namespace, only the buffers of that one's connections are
- * counted. Softirq.
+ * counted, and the bytes of links are left out, because they are those of all connections. Softirq.
  */
 void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_lgr_view *view)
 {
@@ -99,6 +101,7 @@ void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rd
 			if (READ_ONCE(link->gone))
 				continue;
 			view->links[view->n_links].conn_cnt = count_conns(link, net);
+			view->links[view->n_links].has_bytes = !net;
 			show_link(link, &view->links[view->n_links++]);
 		}
 	}
