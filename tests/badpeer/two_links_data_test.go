@@ -104,12 +104,15 @@ func writesByDeleted(ctx context.Context, s *session) error {
 
 // twoLinksData are what peers with two links do with keys and data. The connection is on the first link.
 var twoLinksData = []connCase{
-	{name: "CONFIRM RKEY for a link that is not there", want: ignored, do: byEach(1, confirmsSpare(1, peer.LinkKey{Link: 99, Rkey: 1, Addr: 1}))},
-	{name: "CONFIRM RKEY for the same link twice", want: ignored, do: byEach(1, confirmsSpare(2, peer.LinkKey{Link: 2, Rkey: 1, Addr: 1}, peer.LinkKey{Link: 2, Rkey: 2, Addr: 2}))},
+	{name: "CONFIRM RKEY without a key for the second link", want: ignored, do: outOfStep(losesSecond(byFirst(confirmsSpare(0))))},
+	{name: "CONFIRM RKEY without a key for the first link", want: ignored, do: outOfStep(losesFirst(bySecond(confirmsSpare(0))))},
+	{name: "CONFIRM RKEY with key 0 for the second link", want: ignored, do: outOfStep(losesSecond(byFirst(confirmsSpare(1, peer.LinkKey{Link: 2, Addr: 1}))))},
+	{name: "CONFIRM RKEY for a link that is not there", want: ignored, do: outOfStep(losesSecond(byFirst(confirmsSpare(1, peer.LinkKey{Link: 99, Rkey: 1, Addr: 1}))))},
+	{name: "CONFIRM RKEY for the same link twice", want: ignored, do: byFirst(confirmsSpare(2, peer.LinkKey{Link: 2, Rkey: 1, Addr: 1}, peer.LinkKey{Link: 2, Rkey: 2, Addr: 2}))},
 	{name: "CONFIRM RKEY with its own link among the others", want: ignored, do: byEach(1, confirmsSpare(2, peer.LinkKey{Link: 1, Rkey: 1, Addr: 1}, peer.LinkKey{Link: 2, Rkey: 2, Addr: 2}))},
-	{name: "CONFIRM RKEY of 2 links that are not there", want: ignored, do: byEach(1, confirmsSpare(2))},
+	{name: "CONFIRM RKEY of 2 links that are not there", want: ignored, do: outOfStep(losesSecond(byFirst(confirmsSpare(2))))},
 	{name: "CONFIRM RKEY of 255 links", want: ignored, do: byEach(1, asks(peer.Response|peer.Negative, 0, peer.LLC(peer.ConfirmRkey, 0, 255, 1, 2, 3, 4)))},
-	{name: "CONFIRM RKEY of key 0", want: ignored, do: byEach(2, asks(peer.Response, 0, peer.LLC(peer.ConfirmRkey, 0)))},
+	{name: "CONFIRM RKEY of key 0", want: ignored, do: outOfStep(losesSecond(byFirst(asks(peer.Response, 0, peer.LLC(peer.ConfirmRkey, 0)))))},
 	{name: "CONFIRM RKEY with a wrong key for the other link", want: lost, do: lies},
 	{name: "DELETE RKEY of the first link's key by the second", want: ignored, do: bySecond(func(ctx context.Context, s *session, q *peer.QP) error {
 		key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.RMB.Rkey)

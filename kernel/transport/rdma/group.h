@@ -309,6 +309,7 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 int smc_rtoken_del(struct smc_link *link, u32 rkey);
 void smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr);
 void smc_rtoken_clear(struct smc_link *link);
+bool smc_rtoken_serves(const struct smc_link *link);
 
 /* rmb_reuse.c */
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);

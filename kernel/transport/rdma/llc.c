@@ -238,6 +238,32 @@ static void recv_others(struct smc_link *link, const struct smc_llc_confirm_rkey
 	}
 }
 
+static bool has_key_for(const struct smc_llc_confirm_rkey *c, const struct smc_link *link)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->left; i++)
+		if (c->others[i].link == link->id && c->others[i].rkey)
+			return true;
+	return false;
+}
+
+/*
+ * The peer has sent no key of its RMB on a link: that has failed for it (RFC 7609, C.7.1). A connection that writes to the RMB could
+ * not go on by the link.
+ */
+static void fail_keyless(struct smc_link *link, const struct smc_llc *m)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_link *other;
+
+	spin_lock_bh(&group->lock);
+	smc_for_each_link(group, other)
+		if (other != link && other->active && smc_link_usable(other) && !has_key_for(&m->confirm_rkey, other))
+			smc_rdma_llc_bad(other, m->type);
+	spin_unlock_bh(&group->lock);
+}
+
 static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
 {
 	struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
@@ -253,6 +279,8 @@ static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
 		recv_others(link, c);
 	}
 	smc_rdma_llc_respond(link, m);
+	if (!c->negative)
+		fail_keyless(link, m);
 }
 
 /* The answer repeats the keys, as many as fit (RFC 7609, A.3.7). */

@@ -452,11 +452,10 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 	if (m.type == SMC_LLC_ADD_LINK && !m.response) {
 		on_server_asks(group, by, &m, msg);
 	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
-		if (m.add_link.reject) {
+		if (m.add_link.reject)
 			add_refused(group, false, -EREMOTEIO);
-		} else {
+		else
 			rc = on_client_answers(group, &m, msg);
-		}
 	} else if (is_continuation(group, &m)) {
 		on_continuation(group, &m, msg);
 	}
@@ -465,10 +464,14 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 	smc_link_put(by);
 }
 
-/* The new link can be used. */
+/* The new link can be used, unless no connection could go on by it. The stock module may leave out the keys of some RMBs. */
 static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 {
 	lockdep_assert_held(&group->lock);
+	if (!smc_rtoken_serves(link)) {
+		link->reason = SMC_LLC_VIOLATION;
+		return;
+	}
 	link->active = true;
 	link->active_since = jiffies;
 	smc_rdma_add_link_active(group);
@@ -500,18 +503,21 @@ static void add_confirmed(struct smc_lgr_rdma *group)
 
 	if (!rc && (!smc_link_usable(link) || READ_ONCE(group->add.broken)))
 		rc = -ENOTCONN;
+	if (!rc && !group->server) {
+		spin_lock_bh(&group->lock);
+		add_activate(group, link);
+		spin_unlock_bh(&group->lock);
+	}
+	if (!rc && !READ_ONCE(link->active))
+		rc = -ENOKEY;
 	if (rc) {
 		add_fail(group, true, rc);
 		return;
 	}
-	if (group->server) {
+	if (group->server)
 		smc_lgr_rdma_drop_asymmetric(group, group->add.carrier, link);
-	} else {
-		spin_lock_bh(&group->lock);
-		add_activate(group, link);
-		spin_unlock_bh(&group->lock);
+	else
 		smc_rdma_llc_confirm_link(link, true);
-	}
 	trace_smc_link_add(group->lgr->id + link->id, group->server);
 	add_count(group, SMC_STATS_LINKS_ADDED);
 	add_done(group);

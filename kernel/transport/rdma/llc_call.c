@@ -16,14 +16,14 @@
 #define REPEAT_DELAY (HZ / 2)
 #define REPEATS 3
 
-/* Does the peer need the keys that RMBs have on a link? The link is active, or about to be: that of a client cannot send yet. */
+/*
+ * Does the peer need the keys that RMBs have on a link? It may be about to use the link, and it may still do so when the link is down
+ * here, until it has got DELETE LINK: a key that is missing would tell it that the link has failed.
+ */
 static bool wants_keys(const struct smc_link *link)
 {
-	const struct smc_rdma_add *add = &link->group->add;
-
-	if (link->active)
-		return smc_link_usable(link);
-	return add->calls && add->link == link && READ_ONCE(link->state) != SMC_LINK_DOWN;
+	lockdep_assert_held(&link->group->lock);
+	return !link->delete_sent && (link->llc.confirmed || link->group->add.link == link);
 }
 
 /* The keys of an RMB: first on the link that carries the message, then on the others. */

@@ -127,6 +127,32 @@ void smc_rtoken_clear(struct smc_link *link)
 	rcu_read_unlock();
 }
 
+/*
+ * smc_rtoken_serves() - is a link of use for the open connections: has the peer sent the key that the RMB of one of them has there, if there
+ * are any? Those that write no more need none. Any context.
+ */
+bool smc_rtoken_serves(const struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	const struct smc_rdma_conn *rc;
+	bool needed = false, known = false;
+	struct smc_conn *conn;
+	unsigned long token;
+
+	lockdep_assert_held(&group->lock);
+	rcu_read_lock();
+	xa_for_each(&group->conns, token, conn) {
+		rc = smc_rdma_conn_of(conn);
+		/* One whose RMB has no key any more is being deleted: smc_rtoken_del(). */
+		if (!rc->bound || READ_ONCE(rc->over) || READ_ONCE(rc->tx.write_closed) || !has_key(group, rc->rtoken))
+			continue;
+		needed = true;
+		known |= group->rtokens[rc->rtoken][link->slot].rkey != 0;
+	}
+	rcu_read_unlock();
+	return known || !needed;
+}
+
 /* Which connections are to be aborted: those that write to some RMBs, or to one element of them. */
 struct writers {
 	DECLARE_BITMAP(rows, SMC_RDMA_RTOKENS);
