@@ -130,7 +130,7 @@ func registrations(t *testing.T, kernel string) {
 
 // limitAdapter lowers what b's adapter offers to new links, and sets how long it takes.
 func limitAdapter(lt *lab.Test, limits string) {
-	lt.Must("b", "echo '"+limits+"' >/sys/module/smc/parameters/rdma_test")
+	setRDMATest(lt, "b", limits)
 }
 
 // allocates is the condition that a child of a listener is waiting for its memory region.

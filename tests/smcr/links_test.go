@@ -48,6 +48,9 @@ func linksBetween(t *testing.T, p [2]side) {
 		t.Run("returns", func(t *testing.T) { connsReturn(t, lt) })
 		t.Run("short connections", func(t *testing.T) { linksLostInHandshakes(t, lt) })
 		t.Run("both lost", func(t *testing.T) { bothLinksLost(t, lt) })
+		t.Run("queue pair in error", func(t *testing.T) { queuePairFails(t, lt) })
+		t.Run("lost while added", func(t *testing.T) { lostWhileAdded(t, lt) })
+		t.Run("lost twice", func(t *testing.T) { lostTwice(t, lt) })
 		t.Run("deleted", func(t *testing.T) { linkDeleted(t, lt) })
 		t.Run("counted", func(t *testing.T) { linksCounted(t, lt) })
 		t.Run("monitored", func(t *testing.T) { monitored(t, lt) })
@@ -58,6 +61,10 @@ func linksBetween(t *testing.T, p [2]side) {
 		t.Run("without memory", func(t *testing.T) { linksWithoutMemory(t, lt) })
 	}
 	logEvents()
+	if p[0].module == p[1].module {
+		unloadsAndHangs(t, lt)
+		return
+	}
 	for i, host := range []string{"a", "b"} {
 		if p[i].module == lab.ModuleOurs {
 			unloads(t, lt, host)
@@ -277,6 +284,8 @@ func linksLost(t *testing.T, lt *lab.Test) {
 				t.Fatal(err)
 			}
 			awaitLinks(t, lt, true)
+			away := l.away
+			l.away = func() { agreeAfter(t, lt, away) }
 			l.happen(t, lt)
 			stop()
 		})

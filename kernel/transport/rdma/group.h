@@ -298,6 +298,7 @@ bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group);
 void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_link *carrier, const struct smc_link *fresh);
 bool smc_lgr_rdma_lose_link(struct smc_link *link);
 int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id);
+void smc_lgr_rdma_fail_qp(u8 id);
 void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell);
 void smc_lgr_rdma_late_work(struct work_struct *work);
 void smc_lgr_rdma_expedite_late(struct smc_link *link);

@@ -7,6 +7,7 @@
 #include <linux/string.h>
 #include <rdma/ib_cache.h>
 
+#include "group.h"
 #include "limits.h"
 
 /*
@@ -28,6 +29,7 @@ enum entry {
 	DELAY_REG,	/* milliseconds before such a work request is posted */
 	FIRST_GID,	/* the places of a port's GID table below this are empty */
 	DELAY_GID,	/* milliseconds from when a port is active until it has GIDs */
+	FAIL_QP,	/* when it is written: the number of a link, whose queue pair goes into error */
 	N_ENTRIES
 };
 
@@ -46,6 +48,7 @@ static const char *const names[N_ENTRIES] = {
 	[DELAY_REG] = "delay_reg",
 	[FIRST_GID] = "first_gid",
 	[DELAY_GID] = "delay_gid",
+	[FAIL_QP] = "fail_qp",
 };
 
 /* Each is read alone with READ_ONCE(); writers hold the module's parameter lock. */
@@ -82,6 +85,8 @@ static int set_test(const char *text, const struct kernel_param *kp)
 			rc = parse_test_entry(one, values);
 	for (i = 0; i < N_ENTRIES && !rc; i++)
 		WRITE_ONCE(entries[i], values[i]);
+	if (!rc && values[FAIL_QP])
+		smc_lgr_rdma_fail_qp(values[FAIL_QP]);
 	kfree(copy);
 	return rc;
 }

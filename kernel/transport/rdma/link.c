@@ -425,6 +425,18 @@ void smc_link_discard(struct smc_link *link)
 	smc_link_put(link);
 }
 
+/* smc_link_fail_qp() - for tests: puts the queue pair into error, as an adapter may do at any time. */
+void smc_link_fail_qp(struct smc_link *link)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	might_sleep();
+	mutex_lock(&link->lock);
+	if (!link->gone && link->inited)
+		ib_modify_qp(link->qp, &attr, IB_QP_STATE);
+	mutex_unlock(&link->lock);
+}
+
 static int qp_to_init(struct smc_link *link)
 {
 	int rc;

@@ -277,6 +277,7 @@ int smc_link_to_rts(struct smc_link *link);
 void smc_link_count(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_retire(struct smc_link *link);
+void smc_link_fail_qp(struct smc_link *link);
 void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
 		      bool gateway);
 

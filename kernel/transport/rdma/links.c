@@ -383,6 +383,21 @@ static void free_slot(struct smc_link *link)
 	smc_link_put(link);
 }
 
+/* smc_lgr_rdma_fail_qp() - for tests: puts the queue pair of the link with a number into error, in each group that has one. */
+void smc_lgr_rdma_fail_qp(u8 id)
+{
+	struct smc_lgr *lgr = NULL;
+	struct smc_link *link;
+
+	might_sleep();
+	while ((lgr = smc_lgr_next(lgr))) {
+		link = lgr->key.ops == &smc_rdma_transport ? smc_lgr_rdma_get_by_id(smc_lgr_rdma_of(lgr), id) : NULL;
+		if (link)
+			smc_link_fail_qp(link);
+		smc_link_put(link);
+	}
+}
+
 /* Can nothing that was sent by a link arrive any more, or does it not matter? */
 static bool is_quiet(const struct smc_link *link)
 {
