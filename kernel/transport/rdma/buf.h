@@ -51,6 +51,8 @@ struct smc_rdma_buf {
 	u32 token;			/* RMB: of the connection that had it; as what follows, group->lock */
 	bool done;			/* RMB: the peer writes no more */
 	bool held;			/* RMB: a program may still read it */
+	u32 moved_to;			/* RMB: serial number of the link that the peer has changed to, 0 if it has not */
+	unsigned long moved_at;		/* RMB: jiffies; when */
 	unsigned long since;		/* RMB: jiffies; when it got onto rmbs_pending */
 	u32 size;			/* bytes */
 	u32 used;			/* of these, from the first on, may have been written to */

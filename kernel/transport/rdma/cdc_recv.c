@@ -155,6 +155,7 @@ static bool follow_sender(struct smc_rdma_conn *rc, const struct smc_link *link,
 	if (rc->group->immediate || !old || old == link->serial || rc->awaited.link || smc_cdc_is_late(&rc->rx, seq))
 		return true;
 	rc->rx_link = link->serial;
+	smc_lgr_rdma_peer_moved(rc->rmb, link);
 	if (!smc_cdc_is_gap(&rc->rx, seq - 1) || !bounces_on(rc, link, old))
 		return true;
 	return smc_rdma_failover_await(rc, old, seq - 1);
@@ -193,6 +194,8 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 		smc_rdma_failover_recv(conn->priv, link, msg.seq);
 	else if (conn)
 		rdma_cdc_recv(conn->priv, link, &msg);
+	else if (msg.flags & SMC_CDC_FAILOVER)
+		smc_lgr_rdma_late_moved(link, msg.token);
 	/* Also for one that ends this very moment: see rdma_release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(group, msg.token);

@@ -74,14 +74,17 @@ bool smc_rdma_failover_await(struct smc_rdma_conn *rc, u32 serial, u16 seq)
  */
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
 {
-	bool gap, lost;
+	bool moved, gap, lost;
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_rdma_failover_recv() outside of an RCU section");
 	spin_lock_bh(&rc->recv_lock);
 	/* While messages are awaited, a second validation changes nothing: they come before all others. */
-	gap = rc->rx_link && rc->rx_link != link->serial && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
+	moved = rc->rx_link && rc->rx_link != link->serial;
+	gap = moved && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
 	lost = gap && !smc_rdma_failover_await(rc, rc->rx_link, seq);
 	rc->rx_link = link->serial;
+	if (moved)
+		smc_lgr_rdma_peer_moved(rc->rmb, link);
 	spin_unlock_bh(&rc->recv_lock);
 	if (lost)
 		smc_upcall_reset(rc->conn);

@@ -337,13 +337,17 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, struct smc_memory_po
  */
 static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool full)
 {
-	struct smc_rdma_buf *buf;
+	struct smc_rdma_buf *buf, *any = NULL;
 
 	lockdep_assert_held(&group->lock);
-	list_for_each_entry(buf, &group->rmbs, list)
+	list_for_each_entry(buf, &group->rmbs, list) {
+		if (!smc_lgr_rdma_rmb_is_quiet(group, buf))
+			continue;
 		if (buf->asked == code)
 			return buf;
-	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
+		any = any ?: buf;
+	}
+	return full ? any : NULL;
 }
 
 /* smc_lgr_rdma_adapters_done() - has each link's adapter registered a buffer, and sent all data of a ring? Any context. */
@@ -408,8 +412,10 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_p
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
 	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
-	if (found)
+	if (found) {
 		list_del_init(&found->list);
+		found->moved_to = 0;
+	}
 	if (!found && !full && rmb) {
 		id = find_first_zero_bit(group->rmb_ids, SMC_RDMA_RTOKENS + 1);
 		__set_bit(id, group->rmb_ids);

@@ -299,6 +299,7 @@ void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_l
 bool smc_lgr_rdma_lose_link(struct smc_link *link);
 int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id);
 void smc_lgr_rdma_fail_qp(u8 id);
+bool smc_lgr_rdma_rmb_is_quiet(const struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb);
 void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell);
 void smc_lgr_rdma_late_work(struct work_struct *work);
 void smc_lgr_rdma_expedite_late(struct smc_link *link);
@@ -316,6 +317,8 @@ bool smc_rtoken_serves(const struct smc_link *link);
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);
 void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *rmb);
 void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token);
+void smc_lgr_rdma_peer_moved(struct smc_rdma_buf *rmb, const struct smc_link *link);
+void smc_lgr_rdma_late_moved(const struct smc_link *link, u32 token);
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group);
 
 /* llc.c */

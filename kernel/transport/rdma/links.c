@@ -181,6 +181,23 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 }
 
 /*
+ * smc_lgr_rdma_rmb_is_quiet() - can nothing arrive any more that a peer has written for the connection that had an RMB? The last message
+ * of that may have come by another link than data before it, which is late as long as its link can receive: until the link has been
+ * stopped. A peer of this implementation sends DELETE LINK before it sends anything by the other link; others do so a little later. Any
+ * context.
+ */
+bool smc_lgr_rdma_rmb_is_quiet(const struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb)
+{
+	bool moved = rmb->moved_to && time_before(jiffies, rmb->moved_at + LATE_TIMEOUT);
+	struct smc_link *link;
+
+	smc_for_each_link(group, link)
+		if (!link->stopped && (READ_ONCE(link->state) == SMC_LINK_DOWN || (moved && link->serial != rmb->moved_to)))
+			return false;
+	return true;
+}
+
+/*
  * smc_lgr_rdma_next_conn() - returns the next connection of a group after the one with a token, with a reference; NULL at the
  * end. With a link, only those that write by it. Any context.
  */

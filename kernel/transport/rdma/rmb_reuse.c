@@ -73,6 +73,34 @@ void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
 	spin_unlock_bh(&group->lock);
 }
 
+static void set_moved(struct smc_rdma_buf *rmb, const struct smc_link *link)
+{
+	lockdep_assert_held(&link->group->lock);
+	rmb->moved_to = link->serial;
+	rmb->moved_at = jiffies;
+}
+
+/* smc_lgr_rdma_peer_moved() - the peer of the connection that has an RMB writes by another link from now on. Softirq. */
+void smc_lgr_rdma_peer_moved(struct smc_rdma_buf *rmb, const struct smc_link *link)
+{
+	spin_lock_bh(&link->group->lock);
+	set_moved(rmb, link);
+	spin_unlock_bh(&link->group->lock);
+}
+
+/* smc_lgr_rdma_late_moved() - as smc_lgr_rdma_peer_moved(), of a connection that is over. Softirq. */
+void smc_lgr_rdma_late_moved(const struct smc_link *link, u32 token)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_rdma_buf *rmb;
+
+	spin_lock_bh(&group->lock);
+	list_for_each_entry(rmb, &group->rmbs_pending, list)
+		if (rmb->token == token)
+			set_moved(rmb, link);
+	spin_unlock_bh(&group->lock);
+}
+
 /*
  * Returns the RMB that the peer was asked to forget, if it has. Unless that is certain, the RMB stays, and CONFIRM RKEY
  * goes to the peer before it is used again.
