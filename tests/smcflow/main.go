@@ -24,7 +24,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare(), newRate(), newStalls(), newServices(), newStates(), newEcho(), newCheck(), newLife(), newKeep())
+	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare(), newRate(), newStalls(), newLate(), newServices(), newStates(), newEcho(), newCheck(), newLife(), newKeep())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {

@@ -5,13 +5,19 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
+	"io"
+	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
@@ -22,9 +28,10 @@ func newStalls() *cobra.Command {
 	var changes int
 	cmd := &cobra.Command{
 		Use:   "stalls",
-		Short: "Change a thousand rules again and again, and print how long sockets of another thread take at most",
-		Long: "Change a thousand rules again and again, and print how many microseconds another thread takes at most to make a socket, connect it " +
-			"to a port where nobody listens, and close it: while the rules change, and while they do not. The thread comes before all others.",
+		Short: "Change a thousand rules again and again, and print how late another process is at most",
+		Long: "Change a thousand rules again and again, and print by how many microseconds another process is late at most that wakes every " +
+			"millisecond, makes a socket, connects it to a port where nobody listens, and closes it: while the rules change, and while they do " +
+			"not. That process comes before all others.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Minute)
@@ -60,9 +67,11 @@ func stalls(ctx context.Context, changes int) error {
 	if err := replace(0); err != nil {
 		return err
 	}
+	// The collector would wait for the thread that keeps the processor busy.
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	busy, err := longest(func() error {
+	defer keepBusy()()
+	busy, err := longest(ctx, func() error {
 		for n := range changes {
 			if err := replace(n + 1); err != nil {
 				return err
@@ -73,7 +82,7 @@ func stalls(ctx context.Context, changes int) error {
 	if err != nil {
 		return err
 	}
-	quiet, err := longest(func() error { time.Sleep(time.Second); return nil })
+	quiet, err := longest(ctx, func() error { time.Sleep(200 * time.Millisecond); return nil })
 	if err != nil {
 		return err
 	}
@@ -81,43 +90,110 @@ func stalls(ctx context.Context, changes int) error {
 	return errors.Join(err, setRule(""))
 }
 
-// longest returns the longest time that a thread takes to use a socket while do runs.
-func longest(do func() error) (longest time.Duration, err error) {
-	stop, end := make(chan struct{}), make(chan error, 1)
+// keepBusy has a thread run when no other one does, until the function that it returns is called. The clock of a guest that counts instructions
+// counts those of a busy processor only; an idle one wakes when the machine below has time for it.
+func keepBusy() (stop func()) {
+	runtime.GOMAXPROCS(4) // that thread has one to itself
+	var over atomic.Bool
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		runtime.LockOSThread() // it is not unlocked: the thread ends with the goroutine
-		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 50}, 0)
-		for err == nil {
-			select {
-			case <-stop:
-				end <- nil
-				return
-			case <-time.After(time.Millisecond):
-			}
-			var took time.Duration
-			took, err = refused()
-			longest = max(longest, took)
+		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+		for err == nil && !over.Load() {
+			continue
 		}
-		end <- err
 	}()
-	err = do()
-	close(stop)
-	return longest, errors.Join(err, <-end)
+	return func() {
+		over.Store(true)
+		<-ended
+	}
 }
 
-// refused returns how long it takes to make a socket, connect it to a port where nobody listens, and close it.
-func refused() (time.Duration, error) {
-	sa := &unix.SockaddrInet4{Port: 9, Addr: netip.MustParseAddr("127.0.0.1").As4()}
-	begin := time.Now()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// longest runs the command late while do runs, and returns what it prints. That is another process, whose threads come before all others: the
+// scheduler of Go does not know which thread comes first.
+func longest(ctx context.Context, do func() error) (time.Duration, error) {
+	exe, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
-	err = unix.Connect(fd, sa)
-	unix.Close(fd)
-	took := time.Since(begin)
-	if !errors.Is(err, unix.ECONNREFUSED) {
-		return 0, fmt.Errorf("connect to a port where nobody listens: %w", err)
+	cmd := exec.CommandContext(ctx, "chrt", "--fifo", "50", exe, "late")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, err
 	}
-	return took, nil
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	answers := bufio.NewScanner(out)
+	if !answers.Scan() {
+		return 0, errors.Join(errors.New("the process has not begun to measure"), answers.Err(), cmd.Wait())
+	}
+	err = errors.Join(do(), in.Close())
+	var ns int64
+	if answers.Scan() {
+		_, scanErr := fmt.Sscan(answers.Text(), &ns)
+		err = errors.Join(err, scanErr)
+	}
+	return time.Duration(ns), errors.Join(err, answers.Err(), cmd.Wait())
+}
+
+func newLate() *cobra.Command {
+	return &cobra.Command{
+		Use:    "late",
+		Hidden: true,
+		Short:  "Use a socket every millisecond until the input ends, and print by how many nanoseconds that was late at most",
+		Long: "Wait for a millisecond, make a socket, connect it to a port where nobody listens, and close it, again and again until the input ends. " +
+			"Print a line when that begins, and in the end by how many nanoseconds one turn took longer than a millisecond at most.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			runtime.GOMAXPROCS(2) // a thread in a raw system call has one to itself
+			debug.SetGCPercent(-1)
+			var stop atomic.Bool
+			go func() {
+				_, _ = io.Copy(io.Discard, os.Stdin)
+				stop.Store(true)
+			}()
+			if _, err := late(); err != nil { // the first one warms up
+				return err
+			}
+			fmt.Println("begins")
+			var most time.Duration
+			for !stop.Load() {
+				by, err := late()
+				if err != nil {
+					return err
+				}
+				most = max(most, by)
+			}
+			_, err := fmt.Println(most.Nanoseconds())
+			return err
+		},
+	}
+}
+
+// late waits for a millisecond and uses a socket. It returns by how much that took longer than a millisecond: because the thread began late, the
+// socket took long, or both.
+func late() (time.Duration, error) {
+	pause := unix.NsecToTimespec(time.Millisecond.Nanoseconds())
+	sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: binary.NativeEndian.Uint16([]byte{0, 9}), Addr: [4]byte{127, 0, 0, 1}}
+	begin := time.Now()
+	// Raw system calls, because the scheduler of Go handles others that take long in its own way.
+	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+	fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	_, _, errno = unix.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&sa)), unsafe.Sizeof(sa))
+	unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	took := time.Since(begin)
+	if errno != unix.ECONNREFUSED {
+		return 0, fmt.Errorf("connect to a port where nobody listens: %w", errno)
+	}
+	return took - time.Millisecond, nil
 }
