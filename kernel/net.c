@@ -191,6 +191,8 @@ void smc_net_exit(void)
 	might_sleep();
 	smc_peers_device_exit();
 	unregister_pernet_subsys(&ns_ops);
+	/* Works that wait for a grace period are queued after it: tables of rules, and plans of listeners. */
+	rcu_barrier();
 	destroy_workqueue(smc_lgr_wq);
 	destroy_workqueue(smc_net_wq);
 }

@@ -283,6 +283,7 @@ static int take_rules(struct smc_policy_net *pn, struct genl_info *info, struct 
 			return PTR_ERR(entry);
 		}
 		table->entries[n++] = entry;
+		cond_resched();
 	}
 	return n == table->n ? 0 : -EINVAL;
 }

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <net/inet_sock.h>
 
+#include "../net.h"
 #include "policy.h"
 
 /* Collects the rules that match a listener, if there is room for them. Return: their number. */
@@ -73,26 +74,31 @@ int smc_policy_plan_new(const struct socket *sock, struct smc_policy_plan **plan
 	return off ? -EPERM : 0;
 }
 
-/* smc_policy_plan_free() - frees a plan that no reader has, or nothing for NULL. Any context but hardirq. */
+/* smc_policy_plan_free() - frees a plan that no reader has, or nothing for NULL. May sleep. */
 void smc_policy_plan_free(struct smc_policy_plan *plan)
 {
 	unsigned int i;
 
-	for (i = 0; plan && i < plan->n; i++)
+	might_sleep();
+	for (i = 0; plan && i < plan->n; i++) {
 		smc_policy_put(plan->entries[i]);
+		cond_resched();
+	}
 	kvfree(plan);
 }
 
-static void free_rcu_plan(struct rcu_head *rcu)
+static void free_plan_work(struct work_struct *work)
 {
-	smc_policy_plan_free(container_of(rcu, struct smc_policy_plan, rcu));
+	smc_policy_plan_free(container_of(to_rcu_work(work), struct smc_policy_plan, free));
 }
 
 /* smc_policy_plan_drop() - the same for one that may have readers. Any context. */
 void smc_policy_plan_drop(struct smc_policy_plan *plan)
 {
-	if (plan)
-		call_rcu(&plan->rcu, free_rcu_plan);
+	if (!plan)
+		return;
+	INIT_RCU_WORK(&plan->free, free_plan_work);
+	queue_rcu_work(smc_net_wq, &plan->free);
 }
 
 /**

@@ -132,19 +132,23 @@ struct smc_policy_table *smc_policy_table_new(unsigned int n, gfp_t gfp)
 	return table;
 }
 
-/* smc_policy_table_free() - frees a table that no reader has, with its references. Softirq or process context. */
+/* smc_policy_table_free() - frees a table that no reader has, with its references. May sleep. */
 void smc_policy_table_free(struct smc_policy_table *table)
 {
 	unsigned int i;
 
-	for (i = 0; i < table->n; i++)
+	might_sleep();
+	for (i = 0; i < table->n; i++) {
 		smc_policy_put(table->entries[i]);
+		cond_resched();
+	}
 	kvfree(table);
 }
 
-static void free_table_rcu(struct rcu_head *rcu)
+/* It is a work because a table may have a thousand rules: a callback of RCU would hold up all programs of its processor. */
+static void free_table_work(struct work_struct *work)
 {
-	smc_policy_table_free(container_of(rcu, struct smc_policy_table, rcu));
+	smc_policy_table_free(container_of(to_rcu_work(work), struct smc_policy_table, free));
 }
 
 static bool converts(const struct smc_policy_table *table)
@@ -197,8 +201,10 @@ int smc_policy_replace(struct smc_policy_net *pn, struct smc_policy_table *fresh
 	rcu_assign_pointer(pn->table, fresh);
 	if (had && !has)
 		hook_put();
-	if (old)
-		call_rcu(&old->rcu, free_table_rcu);
+	if (old) {
+		INIT_RCU_WORK(&old->free, free_table_work);
+		queue_rcu_work(smc_net_wq, &old->free);
+	}
 	return 0;
 }
 

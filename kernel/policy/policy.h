@@ -7,6 +7,7 @@
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/workqueue.h>
 
 #include "rules.h"
 #include "services.h"
@@ -36,7 +37,7 @@ struct smc_policy_entry {
 
 /* The policy at one time. Readers are in an RCU section. */
 struct smc_policy_table {
-	struct rcu_head		rcu;
+	struct rcu_work		free;
 	u32			generation;	/* one more with each change */
 	bool			off;		/* connections are TCP */
 	bool			converts;	/* it has a rule by which sockets of TCP become SMC */
@@ -59,7 +60,7 @@ struct smc_policy_maker {
  * first one that does not ask for the peer's address. Readers are in an RCU section; nothing but the counters changes.
  */
 struct smc_policy_plan {
-	struct rcu_head		rcu;
+	struct rcu_work		free;
 	unsigned int		n;
 	struct smc_policy_entry	*entries[];	/* with a reference each */
 };

@@ -362,9 +362,13 @@ void smc_policy_sample(struct smc_sock *smc, const struct smc_conn *conn)
 	smc_service_end(smc_net(sock_net(smc->sk)), &smc->service, established ? &bytes : NULL);
 }
 
-/* smc_policy_end() - the last reference on a smc_sock goes; it may be of a child that was not accepted. Any context but hardirq. */
+/*
+ * smc_policy_end() - the last reference on a smc_sock goes; it may be of a child that was not accepted. The hooks do not find a listener
+ * any more, but may still read its plan. Any context but hardirq.
+ */
 void smc_policy_end(struct smc_sock *smc)
 {
+	smc_policy_plan_drop(rcu_dereference_protected(smc->plan, true));
 	if (smc->service.open)
 		smc_service_end(smc_net(sock_net(smc->sk)), &smc->service, NULL);
 }
@@ -373,5 +377,4 @@ void smc_policy_end(struct smc_sock *smc)
 void smc_policy_free(struct smc_sock *smc)
 {
 	smc_policy_put(smc->rule);
-	smc_policy_plan_free(rcu_dereference_protected(smc->plan, true));
 }

@@ -93,8 +93,8 @@ void smc_table_put(struct smc_sock *smc)
 		return;
 	if (smc->parent)
 		smc_table_put(smc->parent);
-	smc_policy_end(smc);
 	smc_listen_unregister(smc);
+	smc_policy_end(smc);
 	sock_put(smc->sk);
 	call_rcu(&smc->rcu, free_rcu);
 }
