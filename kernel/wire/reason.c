@@ -12,11 +12,16 @@
  */
 int smc_reason_index(u32 code)
 {
-	int i;
+	int first = 0, end = SMC_REASON_COUNT, middle;
 
-	for (i = 0; i < SMC_REASON_COUNT; i++) {
-		if (smc_reasons[i].code == code)
-			return i;
+	while (first < end) {
+		middle = (first + end) / 2;
+		if (smc_reasons[middle].code == code)
+			return middle;
+		if (smc_reasons[middle].code < code)
+			first = middle + 1;
+		else
+			end = middle;
 	}
 	return -1;
 }
