@@ -246,6 +246,13 @@ static inline void smc_compat_shrinker_free(struct shrinker *shrinker)
 }
 #endif
 
+/* 6.12: to destroy a slab cache waits until its objects are freed that were given to kfree_rcu(). */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#define smc_compat_kfree_rcu(object, member, fn) kfree_rcu((object), member)
+#else
+#define smc_compat_kfree_rcu(object, member, fn) call_rcu(&(object)->member, (fn))
+#endif
+
 /* 6.11: handlers of sysctls do not change the table. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define smc_compat_ctl_table const struct ctl_table

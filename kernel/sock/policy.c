@@ -377,4 +377,5 @@ void smc_policy_end(struct smc_sock *smc)
 void smc_policy_free(struct smc_sock *smc)
 {
 	smc_policy_put(smc->rule);
+	smc->rule = NULL;
 }

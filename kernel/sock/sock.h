@@ -54,11 +54,8 @@ enum smc_ipv { SMC_IPV4, SMC_IPV6, SMC_IPVS };
  * A child of a listener has its own as soon as its handshake begins, and enters the table in accept().
  */
 struct smc_sock {
-	struct hlist_node	node;		/* table bucket; its lock */
 	struct sock		*sk;		/* the TCP sock, held; never changes */
 	refcount_t		ref;
-	struct mutex		state_mutex;	/* listening or connecting begins or ends, with TCP's */
-	spinlock_t		lock;		/* see "lock" below; and sock->ops */
 	enum smc_phase		phase;		/* lock; read without it as a hint */
 	bool			server;		/* the connection is an accepted one, for statistics; lock */
 	struct smc_synopt_sock	opt;		/* shared with the hooks of the option */
@@ -81,8 +78,6 @@ struct smc_sock {
 	u32			reason;		/* lock; why the socket fell back, 0 if it did not */
 	u32			peer_diagnosis;	/* lock; the reason in the peer's DECLINE, 0 if none */
 	struct socket		*sock;		/* whose wait queue `wait` is on; a child's placeholder */
-	struct wait_queue_entry	wait;		/* starts `work` when TCP wakes sleepers */
-	struct delayed_work	work;		/* runs the rendezvous, on a wakeup or a timeout */
 	struct smc_conn __rcu	*conn;		/* while ACTIVE, with a reference; lock */
 	int			failed;		/* only in `work`: why the client's rendezvous has failed; its connection is to be reset */
 	unsigned long		retry;		/* only in `work`: jiffies until it tries the sock's lock again, 0 if it was free */
@@ -94,7 +89,14 @@ struct smc_sock {
 	struct smc_service_ref	service;	/* of the connection; begins under lock, ends when it is over */
 	struct smc_listener	*listener;	/* if it has ever listened; set once, freed with the struct */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener */
+	/* From here on nothing is zero at first. These two are free whenever the struct is: init_once() initialises them. */
+	struct mutex		state_mutex;	/* listening or connecting begins or ends, with TCP's */
+	spinlock_t		lock;		/* see "lock" above; and sock->ops */
+	/* smc_table_new() initialises these; the last two are initialised where they are used. */
+	struct hlist_node	node;		/* table bucket; its lock */
 	struct list_head	child;		/* on a list of the parent's listener; its lock */
+	struct delayed_work	work;		/* runs the rendezvous, on a wakeup or a timeout */
+	struct wait_queue_entry	wait;		/* starts `work` when TCP wakes sleepers */
 	struct rcu_head		rcu;
 };
 

@@ -22,6 +22,15 @@ static struct bucket *sock_bucket(const struct sock *sk)
 	return &table[hash_ptr(sk, TABLE_BITS)];
 }
 
+/* The constructor of the cache. The kernel does not zero objects that have one: smc_table_new() zeroes less. */
+static void init_once(void *object)
+{
+	struct smc_sock *smc = object;
+
+	spin_lock_init(&smc->lock);
+	mutex_init(&smc->state_mutex);
+}
+
 /**
  * smc_table_new() - makes a struct smc_sock for a TCP sock, not in the table yet
  * @sk: the sock; takes a reference on it
@@ -31,15 +40,14 @@ static struct bucket *sock_bucket(const struct sock *sk)
  */
 struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
 {
-	struct smc_sock *smc = kmem_cache_zalloc(cache, gfp);
+	struct smc_sock *smc = kmem_cache_alloc(cache, gfp);
 
 	if (!smc)
 		return NULL;
+	memset(smc, 0, offsetof(struct smc_sock, state_mutex));
 	sock_hold(sk);
 	smc->sk = sk;
 	refcount_set(&smc->ref, 1);
-	spin_lock_init(&smc->lock);
-	mutex_init(&smc->state_mutex);
 	INIT_LIST_HEAD(&smc->child);
 	INIT_HLIST_NODE(&smc->node);
 	smc_setup_prepare(smc);
@@ -96,7 +104,13 @@ void smc_table_put(struct smc_sock *smc)
 	smc_listen_unregister(smc);
 	smc_policy_end(smc);
 	sock_put(smc->sk);
-	call_rcu(&smc->rcu, free_rcu);
+	if (smc->listener || rcu_access_pointer(smc->conn)) {
+		call_rcu(&smc->rcu, free_rcu);
+		return;
+	}
+	/* Most have neither, and hooks that have found one look at nothing that it points to. */
+	smc_policy_free(smc);
+	smc_compat_kfree_rcu(smc, rcu, free_rcu);
 }
 
 static struct smc_sock *find_rcu(const struct sock *sk)
@@ -248,7 +262,7 @@ int smc_table_init(void)
 {
 	unsigned int i;
 
-	cache = KMEM_CACHE(smc_sock, SLAB_ACCOUNT);
+	cache = kmem_cache_create("smc_sock", sizeof(struct smc_sock), __alignof__(struct smc_sock), SLAB_ACCOUNT, init_once);
 	if (!cache)
 		return -ENOMEM;
 	table = kvmalloc_array(1 << TABLE_BITS, sizeof(*table), GFP_KERNEL);
