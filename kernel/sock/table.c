@@ -145,6 +145,17 @@ static struct smc_synopt_sock *connecting(const struct sock *sk)
 	return smc && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT ? &smc->opt : NULL;
 }
 
+/* Returns what smc_table_of() does. Under RCU, or with the bucket's lock. */
+static struct smc_sock *find_own(const struct bucket *b, const struct sock *sk)
+{
+	struct smc_sock *smc;
+
+	hlist_for_each_entry_rcu(smc, &b->head, node, lockdep_is_held(&b->lock))
+		if (smc->sk == sk && !READ_ONCE(smc->parent))
+			return smc;
+	return NULL;
+}
+
 /*
  * smc_table_of() - finds by a socket whose operation the caller is; NULL if smc_table_make() has not been called.
  * Valid without a reference until release, which cannot run at the same time as another operation.
@@ -157,9 +168,7 @@ struct smc_sock *smc_table_of(const struct socket *sock)
 	struct smc_sock *smc;
 
 	rcu_read_lock();
-	hlist_for_each_entry_rcu(smc, &sock_bucket(sock->sk)->head, node)
-		if (smc->sk == sock->sk && !READ_ONCE(smc->parent))
-			break;
+	smc = find_own(sock_bucket(sock->sk), sock->sk);
 	rcu_read_unlock();
 	return smc;
 }
@@ -172,6 +181,7 @@ struct smc_sock *smc_table_of(const struct socket *sock)
 struct smc_sock *smc_table_make(struct socket *sock)
 {
 	struct smc_sock *smc = smc_table_of(sock), *other;
+	struct bucket *b;
 
 	might_sleep();
 	if (smc)
@@ -180,11 +190,12 @@ struct smc_sock *smc_table_make(struct socket *sock)
 	if (!smc)
 		return NULL;
 	/* Two threads may do this at once. */
-	lock_sock(sock->sk);
-	other = smc_table_of(sock);
+	b = sock_bucket(sock->sk);
+	spin_lock_bh(&b->lock);
+	other = find_own(b, sock->sk);
 	if (!other)
-		smc_table_add(smc);
-	release_sock(sock->sk);
+		hlist_add_head_rcu(&smc->node, &b->head);
+	spin_unlock_bh(&b->lock);
 	if (!other)
 		return smc;
 	smc_table_put(smc);
