@@ -191,9 +191,12 @@ void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 bool smc_listen_ready(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
-	enum smc_queue_head head = smc_accept_queue_head(smc->sk);
+	enum smc_queue_head head = smc_accept_queue_head(l);
 	bool ready;
 
+	/* If registering the hooks failed, the worker may have moved children meanwhile. */
+	if (!smc_listener_may_promise(l) && list_empty_careful(&l->ready) && list_empty_careful(&l->plain))
+		return head == SMC_HEAD_TCP;
 	spin_lock_bh(&l->lock);
 	if (head == SMC_HEAD_LOCAL)
 		head = child_is_awaited(l, U64_MAX) ? SMC_HEAD_SMC : SMC_HEAD_TCP;
@@ -362,6 +365,8 @@ void smc_listen_wake_next(struct smc_sock *lsmc)
 	struct smc_listener *l = lsmc->listener;
 	bool denied;
 
+	if (!smc_listener_may_promise(l))
+		return;
 	spin_lock_bh(&l->lock);
 	denied = l->denied;
 	l->denied = false; /* smc_listen_ready() may set it again */
@@ -452,6 +457,8 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	int rc = 0;
 
 	might_sleep();
+	if (!smc_listener_may_promise(l))
+		return READ_ONCE(l->open) ? NULL : ERR_PTR(-EINVAL);
 	spin_lock_bh(&l->lock);
 	claim = smc_synopt_claim(sk, &l->port, true);
 	if (claim != SMC_CLAIM_NONE)

@@ -256,18 +256,12 @@ static bool move_child(struct smc_listener *l)
 	return false;
 }
 
-/* Can a connection in TCP's queue need a handshake? Without the hooks none can, and all stay there. */
-static bool may_have_promises(const struct smc_listener *l)
-{
-	return smc_synopt_syns(smc_net(sock_net(l->smc->sk)));
-}
-
 /* Must connections stay in TCP's queue? Perhaps so that TCP can move them to another listener when this one is closed. */
 static bool leave_queued(const struct smc_listener *l)
 {
 	bool leave;
 
-	if (!may_have_promises(l))
+	if (!smc_listener_may_promise(l))
 		return true;
 	rcu_read_lock();
 	/* Before migration was possible, this listener, or the one it comes from, may have answered with the option. */
@@ -326,7 +320,7 @@ static int queue_drain(struct wait_queue_entry *wait, unsigned int mode, int fla
 {
 	struct smc_listener *l = container_of(wait, struct smc_sock, wait)->listener;
 
-	if (may_have_promises(l) && !reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue))
+	if (smc_listener_may_promise(l) && !reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue))
 		smc_listen_drain(l, DRAIN_DELAY);
 	return 0;
 }
@@ -344,6 +338,7 @@ static struct smc_listener *make_listener(struct smc_sock *smc)
 	smc_accept_queue_init(l);
 	INIT_DELAYED_WORK(&l->drain, drain_work);
 	l->smc = smc;
+	l->sn = smc_net(sock_net(smc->sk));
 	/* Two threads may call listen() at once. */
 	if (cmpxchg(&smc->listener, NULL, l))
 		kfree(l);
@@ -361,7 +356,7 @@ static bool open_listener(struct smc_sock *smc)
 	spin_lock(&smc->lock);
 	mine = !l->open && smc->sk->sk_state == TCP_LISTEN && smc->phase < SMC_PHASE_TCP;
 	if (mine) {
-		l->open = true;
+		WRITE_ONCE(l->open, true);
 		smc_setup_set_phase(smc, SMC_PHASE_LISTEN);
 		smc_synopt_port_open(&l->port);
 	}
@@ -463,7 +458,7 @@ static void close_listener(struct smc_sock *smc, struct list_head *children)
 
 	spin_lock_bh(&l->lock);
 	if (l->open) {
-		l->open = false;
+		WRITE_ONCE(l->open, false);
 		smc_synopt_port_close(&l->port);
 		spin_lock(&smc->lock);
 		smc_setup_set_phase(smc, SMC_PHASE_OPEN);

@@ -24,8 +24,18 @@ struct smc_listener {
 	struct delayed_work	drain;
 	struct delayed_work	release;	/* a ready child has waited for earlier ones for HOLD_TIME */
 	struct smc_sock		*smc;		/* the listener itself */
+	struct smc_net		*sn;		/* its namespace */
 	struct smc_synopt_port	port;		/* by which the hooks find the listener */
 };
+
+/*
+ * Can a connection in TCP's queue need a handshake, or have an end of ours? Without the hooks none can, and all stay there until accept()
+ * takes them. A listener keeps the hooks that it once had. Any context.
+ */
+static inline bool smc_listener_may_promise(const struct smc_listener *l)
+{
+	return smc_synopt_syns(l->sn);
+}
 
 /* accept_queue.c: children that accept() has not returned yet */
 void smc_accept_queue_init(struct smc_listener *l);
@@ -46,7 +56,7 @@ enum smc_queue_head {
 	SMC_HEAD_UNDECIDED,	/* its client, in this namespace, has not decided yet */
 };
 
-enum smc_queue_head smc_accept_queue_head(struct sock *lsk);
+enum smc_queue_head smc_accept_queue_head(const struct smc_listener *l);
 bool smc_accept_queue_plain_next(const struct smc_listener *l);
 void smc_accept_queue_arrive(struct smc_listener *l, struct smc_sock *child);
 void smc_accept_queue_uncount(struct smc_listener *l);

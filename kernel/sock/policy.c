@@ -283,13 +283,15 @@ bool smc_policy_admits(const struct smc_synopt_port *port, const struct in6_addr
 /* smc_policy_inherit() - a fresh child of a listener gets the rule that decides about it, which counts it. Any context but hardirq. */
 void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc)
 {
-	struct in6_addr peer = smc_net_peer_addr(child->sk);
+	if (rcu_access_pointer(lsmc->plan)) {
+		struct in6_addr peer = smc_net_peer_addr(child->sk);
 
-	rcu_read_lock();
-	child->rule = smc_policy_plan_find(rcu_dereference(lsmc->plan), peer.s6_addr);
-	if (child->rule)
-		smc_policy_get(child->rule);
-	rcu_read_unlock();
+		rcu_read_lock();
+		child->rule = smc_policy_plan_find(rcu_dereference(lsmc->plan), peer.s6_addr);
+		if (child->rule)
+			smc_policy_get(child->rule);
+		rcu_read_unlock();
+	}
 	/* Not inet_num: a child that its peer has reset has given back its port. */
 	child->service.key = (struct smc_service_key){ .port = ntohs(inet_sk(child->sk)->inet_sport), .server = 1 };
 }

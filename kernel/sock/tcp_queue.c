@@ -37,11 +37,13 @@ static enum smc_queue_head locked_queue_head(struct request_sock_queue *queue)
 }
 
 /* smc_accept_queue_head() - returns what the first child of TCP's accept queue is. Does not sleep. */
-enum smc_queue_head smc_accept_queue_head(struct sock *lsk)
+enum smc_queue_head smc_accept_queue_head(const struct smc_listener *l)
 {
-	struct request_sock_queue *queue = &inet_csk(lsk)->icsk_accept_queue;
+	struct request_sock_queue *queue = &inet_csk(l->smc->sk)->icsk_accept_queue;
 	enum smc_queue_head head;
 
+	if (!smc_listener_may_promise(l))
+		return reqsk_queue_empty(queue) ? SMC_HEAD_NONE : SMC_HEAD_TCP;
 	spin_lock_bh(&queue->rskq_lock);
 	head = locked_queue_head(queue);
 	spin_unlock_bh(&queue->rskq_lock);
@@ -69,6 +71,8 @@ bool smc_listen_leave(struct smc_sock *lsmc, bool accept)
 	enum smc_queue_head head;
 
 	lockdep_assert_held(&l->accept_mutex);
+	if (!smc_listener_may_promise(l))
+		return !reqsk_queue_empty(queue);
 	spin_lock_bh(&l->lock);
 	spin_lock(&queue->rskq_lock);
 	head = locked_queue_head(queue);
@@ -135,11 +139,11 @@ void smc_accept_queue_arrive(struct smc_listener *l, struct smc_sock *child)
 /* smc_accept_queue_plain_next() - is the first child of TCP's queue plain TCP? Does not sleep. */
 bool smc_accept_queue_plain_next(const struct smc_listener *l)
 {
-	return smc_accept_queue_head(l->smc->sk) == SMC_HEAD_TCP;
+	return smc_accept_queue_head(l) == SMC_HEAD_TCP;
 }
 
 /* smc_listen_pending() - can the first child of TCP's queue be taken out? Does not sleep. */
 bool smc_listen_pending(const struct smc_sock *lsmc)
 {
-	return can_leave(smc_accept_queue_head(lsmc->sk));
+	return can_leave(smc_accept_queue_head(lsmc->listener));
 }
