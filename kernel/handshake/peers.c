@@ -12,6 +12,15 @@
 #include "../wire/reason.h"
 #include "handshake.h"
 
+/* Is there no device for any connection of a namespace? Sets the reason then. */
+static bool without_device(const struct net *net, struct smc_peers_why *why)
+{
+	if (smc_registry_present(net))
+		return false;
+	*why = (struct smc_peers_why){ .reason = SMC_REASON_NO_DEV };
+	return true;
+}
+
 /**
  * smc_handshake_futile() - would a handshake with a peer most likely be in vain?
  * @sn: the namespace
@@ -23,10 +32,7 @@
  */
 bool smc_handshake_futile(const struct smc_net *sn, const struct smc_peers_key *key, struct smc_peers_why *why)
 {
-	if (smc_registry_present(sn->net))
-		return smc_peers_find(sn, key, why);
-	*why = (struct smc_peers_why){ .reason = SMC_REASON_NO_DEV };
-	return true;
+	return without_device(sn->net, why) || smc_peers_find(sn, key, why);
 }
 
 static void peers_key_of(const struct sock *sk, enum smc_peers_role role, struct smc_peers_key *key)
@@ -53,8 +59,10 @@ bool smc_handshake_futile_sock(const struct sock *sk, enum smc_peers_role role, 
 {
 	struct smc_peers_key key;
 
+	if (without_device(sock_net(sk), why))
+		return true;
 	peers_key_of(sk, role, &key);
-	return smc_handshake_futile(smc_net(sock_net(sk)), &key, why);
+	return smc_peers_find(smc_net(sock_net(sk)), &key, why);
 }
 
 /**

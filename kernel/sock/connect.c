@@ -88,24 +88,37 @@ int smc_connect_settled(struct socket *sock, long timeo)
 }
 
 /*
- * Makes a socket that is to connect TCP, if a handshake would be in vain: then nothing of ours delays the connection. A link-local
- * address has an interface, which the socket is bound to later.
+ * Makes a socket that is to connect TCP, if a handshake would be in vain: then nothing of ours delays the connection. @to: what @addr says.
+ * A link-local address has an interface, which the socket is bound to later.
  */
-static void take_futile(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
+static void take_futile(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len, const struct smc_service_key *to)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)addr;
 	struct smc_peers_key key = {
+		.addr = to->addr, .port = to->port,
 		.role = SMC_PEERS_CLIENT, .ifindex = READ_ONCE(sock->sk->sk_bound_dev_if), .uid = smc_peers_uid(sock->sk),
 	};
 	struct smc_peers_why why;
 
 	lockdep_assert_held(&smc->state_mutex);
-	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN || !smc_policy_peer_of(sock->sk, addr, len, &key.addr, &key.port))
-		return;
-	if (!key.ifindex && (ipv6_addr_type(&key.addr) & IPV6_ADDR_LINKLOCAL) && len >= (int)sizeof(*v6))
+	if (!key.ifindex && len >= (int)sizeof(*v6) && (ipv6_addr_type(&key.addr) & IPV6_ADDR_LINKLOCAL))
 		key.ifindex = v6->sin6_scope_id;
 	if (smc_handshake_futile(smc_net(sock_net(sock->sk)), &key, &why))
 		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, why.reason, why.diagnosis);
+}
+
+/* Makes a socket that is to connect, and is OPEN, TCP if the policy says so, or a handshake would be in vain. */
+static void take_tcp(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
+{
+	struct smc_service_key to = {};
+
+	lockdep_assert_held(&smc->state_mutex);
+	/* TCP refuses other addresses. */
+	if (!smc_policy_peer_of(sock->sk, addr, len, &to.addr, &to.port))
+		return;
+	smc_policy_connect(smc, sock, &to);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
+		take_futile(smc, sock, addr, len, &to);
 }
 
 /*
@@ -120,8 +133,7 @@ static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_so
 	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
 		smc_setup_stop(smc);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
-		smc_policy_connect(smc, sock, addr, len);
-	take_futile(smc, sock, addr, len);
+		take_tcp(smc, sock, addr, len);
 	/* TCP needs no hooks, which cost all connections of the namespace something. */
 	if (READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 		goto out;
@@ -276,6 +288,9 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	default:
 		break;
 	}
+	/* It stays TCP. */
+	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP)
+		return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	rc = connect_tcp(smc, sock, addr, len, flags);
 	if (!rc)
 		return wait_outcome(smc, sock, flags, -EINPROGRESS);

@@ -169,11 +169,11 @@ int smc_io_shutdown(struct socket *sock, int how)
 /* smc_io_getname() - getsockname(2) and getpeername(2). Return: as TCP would. */
 int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
-	struct smc_sock *smc = smc_table_of(sock);
+	/* Programs ask for the peer's name to see whether they are connected. */
+	struct smc_sock *smc = peer == 1 ? smc_table_of(sock) : NULL;
 
 	might_sleep();
-	/* Programs ask for the peer's name to see whether they are connected. */
-	if (peer == 1 && smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
+	if (smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
 		return -ENOTCONN;
 	return smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
 }

@@ -58,19 +58,14 @@ bool smc_policy_peer_of(const struct sock *sk, const smc_sockaddr_t *addr, int l
 	return true;
 }
 
-/* Asks the rules about a socket that is to connect. @service: gets where to. Return: false for an address that TCP refuses. */
-static bool ask_connect(struct socket *sock, const smc_sockaddr_t *addr, int len, enum smc_policy_verdict *verdict,
-			struct smc_policy_entry **entry, struct smc_service_key *service)
+/* Asks the rules about a socket that is to connect to @to. */
+static enum smc_policy_verdict ask_connect(struct socket *sock, const struct smc_service_key *to, struct smc_policy_entry **entry)
 {
-	struct smc_policy_use use = { .role = SMC_POLICY_CONNECTS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num) };
+	const struct smc_policy_use use = {
+		.role = SMC_POLICY_CONNECTS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num), .remote = to->port, .addr = to->addr.s6_addr,
+	};
 
-	*service = (struct smc_service_key){};
-	if (!smc_policy_peer_of(sock->sk, addr, len, &service->addr, &service->port))
-		return false;
-	use.remote = service->port;
-	use.addr = service->addr.s6_addr;
-	*verdict = smc_policy_decide(sock, &use, entry);
-	return true;
+	return smc_policy_decide(sock, &use, entry);
 }
 
 /* Sets the rule that counts what follows, or for a listener the rules for its connections. Takes over the references. */
@@ -104,18 +99,16 @@ static void apply_verdict(struct smc_sock *smc, struct socket *sock, enum smc_po
 		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_POLICY, 0);
 }
 
-/* smc_policy_connect() - evaluates the rules for an SMC socket that is to connect, and is OPEN. */
-void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
+/* smc_policy_connect() - evaluates the rules for an SMC socket that is to connect to @to, and is OPEN. */
+void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const struct smc_service_key *to)
 {
 	enum smc_policy_verdict verdict;
 	struct smc_policy_entry *entry;
-	struct smc_service_key service;
 
 	lockdep_assert_held(&smc->state_mutex);
 	might_sleep();
-	if (!ask_connect(sock, addr, len, &verdict, &entry, &service))
-		return;
-	smc->service.key = service;
+	verdict = ask_connect(sock, to, &entry);
+	smc->service.key = *to;
 	apply_verdict(smc, sock, verdict, entry);
 }
 
@@ -198,11 +191,13 @@ static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len,
 {
 	enum smc_policy_verdict verdict;
 	struct smc_policy_entry *entry;
-	struct smc_service_key service;
+	struct smc_service_key to = {};
 
 	might_sleep();
-	if (ask_connect(sock, addr, len, &verdict, &entry, &service))
+	if (smc_policy_peer_of(sock->sk, addr, len, &to.addr, &to.port)) {
+		verdict = ask_connect(sock, &to, &entry);
 		return settle(sock, verdict, entry)->connect(sock, addr, len, flags);
+	}
 	/* It fails or, for AF_UNSPEC, disconnects what another thread may have connected. */
 	return smc_table_of(sock) ? smc_connect(sock, addr, len, flags) : smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 }

@@ -29,6 +29,16 @@ static bool is_settled(const struct smc_sock *smc)
 	return smc->phase == SMC_PHASE_TCP && !smc->started && !smc->armed && !smc->watching;
 }
 
+static int close_tcp(struct smc_sock *smc, struct socket *sock)
+{
+	int rc;
+
+	smc_policy_sample(smc, NULL);
+	rc = smc_ops_of_tcp(sock->sk)->release(sock);
+	smc_table_remove(smc);
+	return rc;
+}
+
 /*
  * smc_release() - closes a socket in whatever phase it is.
  *
@@ -54,8 +64,9 @@ int smc_release(struct socket *sock)
 			smc_listen_stop(smc);
 			mutex_unlock(&smc->state_mutex);
 		}
-		if (!is_settled(smc))
-			smc_setup_stop(smc);
+		if (is_settled(smc))
+			return close_tcp(smc, sock);
+		smc_setup_stop(smc);
 		smc_policy_sample(smc, rcu_dereference_protected(smc->conn, true));
 		return close_conn(smc, sock);
 	}

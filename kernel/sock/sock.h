@@ -244,7 +244,7 @@ void smc_proto_restore(struct sock *sk);
 /* policy.c: sockets that rules decide about */
 void smc_policy_take(struct socket *sock);
 bool smc_policy_peer_of(const struct sock *sk, const smc_sockaddr_t *addr, int len, struct in6_addr *peer, u16 *port);
-void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len);
+void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const struct smc_service_key *to);
 int smc_policy_listen(struct smc_sock *smc, struct socket *sock);
 void smc_policy_fill_ops(enum smc_ipv ipv);
 void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc);
