@@ -153,7 +153,7 @@ static bool delete_one(struct smc_link *by, const struct smc_llc_delete_link *d)
 	if (other) {
 		WRITE_ONCE(named->peer_stopped, true);
 		named->delete_asked = !group->server;
-		if (!named->stopped || d->reason == SMC_LLC_BY_OPERATOR)
+		if ((!named->stopped && named->reason != SMC_LLC_BY_OPERATOR) || d->reason == SMC_LLC_BY_OPERATOR)
 			named->reason = d->reason;
 		/* If both hosts have lost it, the request of the server has crossed that of the client, or answers it. */
 		if (named->stopped && !(group->server && named->delete_sent))
