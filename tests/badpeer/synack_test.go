@@ -142,6 +142,30 @@ func TestForgedSYNs(t *testing.T) {
 	}
 }
 
+// untilPromised has clients with this third byte in their addresses ask for SMC, one after another, until one is promised it, which has not
+// acknowledged that. Those before it work as plain TCP; it returns their number, too.
+func untilPromised(ctx context.Context, t *testing.T, n *peer.Net, third byte, addr netip.AddrPort) (s *tcpSession, refused int) {
+	t.Helper()
+	next := time.NewTicker(100 * time.Millisecond) // each client has an address of its own, and there are 250
+	defer next.Stop()
+	guest.Await(t, handshakeWait+slack, func() string {
+		<-next.C
+		s = newTCPSession(ctx, t, n, third, refused, addr)
+		if err := halfOpen(peer.Option)(s); err != nil {
+			t.Fatalf("client %d: %v", refused, err)
+		}
+		if agreed(s) == nil {
+			return ""
+		}
+		if err := errors.Join(ack(s), s.talk()); err != nil {
+			t.Fatalf("client %d, which has been refused SMC: %v", refused, err)
+		}
+		refused++
+		return fmt.Sprintf("%d clients have been refused SMC", refused)
+	})
+	return s, refused
+}
+
 // TestForgedSYNsSmallBacklog sends SYNs from clients that stay silent to listeners with a small backlog: as many as may have SMC, and more
 // than the backlog, so that TCP answers with cookies. Other clients get plain TCP at once, and SMC as soon as the places that are
 // reserved for those SYNs are free again, which is a second later, and TCP has forgotten enough of the SYNs to need no cookies.
@@ -167,28 +191,11 @@ func TestForgedSYNsSmallBacklog(t *testing.T) {
 			if promised < most {
 				t.Errorf("%d of %d silent clients have been promised SMC, want %d", promised, forged, most)
 			}
-			clients := 0
-			next := time.NewTicker(100 * time.Millisecond) // each client has an address of its own, and there are 250
-			defer next.Stop()
-			guest.Await(t, handshakeWait+slack, func() string {
-				<-next.C
-				s := newTCPSession(ctx, t, n, byte(44+i), clients, addr)
-				clients++
-				if err := halfOpen(peer.Option)(s); err != nil {
-					t.Fatalf("client %d beside silent ones: %v", clients, err)
-				}
-				if agreed(s) == nil {
-					if err := errors.Join(ack(s), putHello(0, dec1)(s), s.talk()); err != nil {
-						t.Fatalf("client %d, which has been promised SMC: %v", clients, err)
-					}
-					return ""
-				}
-				if err := errors.Join(ack(s), s.talk()); err != nil {
-					t.Fatalf("client %d, which has been refused SMC: %v", clients, err)
-				}
-				return fmt.Sprintf("%d clients have been refused SMC beside %d silent ones", clients, forged)
-			})
-			t.Logf("%d clients were refused SMC before one got it", clients-1)
+			s, refused := untilPromised(ctx, t, n, byte(44+i), addr)
+			if err := errors.Join(ack(s), putHello(0, dec1)(s), s.talk()); err != nil {
+				t.Fatalf("a client that has been promised SMC beside %d silent ones: %v", forged, err)
+			}
+			t.Logf("%d clients were refused SMC before one got it", refused)
 		})
 	}
 }
@@ -238,26 +245,12 @@ func TestLateACK(t *testing.T) {
 	if err := steps(halfOpen(peer.Option), agreed)(late); err != nil {
 		t.Fatal(err)
 	}
-	others := 0
-	next := time.NewTicker(100 * time.Millisecond) // each client has an address of its own, and there are 250
-	defer next.Stop()
-	guest.Await(t, handshakeWait+slack, func() string {
-		<-next.C
-		others++
-		other := newTCPSession(ctx, t, n, 46, others, addr)
-		if err := steps(halfOpen(peer.Option), ack)(other); err != nil {
-			t.Fatal(err)
-		}
-		if agreed(other) == nil {
-			return ""
-		}
-		if err := other.talk(); err != nil {
-			t.Fatalf("client %d, which has been refused SMC: %v", others, err)
-		}
-		return fmt.Sprintf("%d clients have been refused SMC", others)
-	})
+	silent, refused := untilPromised(ctx, t, n, 47, addr)
+	if err := ack(silent); err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(ack(late), putHello(0, dec1)(late), late.talk()); err != nil {
-		t.Errorf("the late client, when %d others have come: %v", others, err)
+		t.Errorf("the late client, when %d others have been refused SMC, and one has its place: %v", refused, err)
 	}
 }
 
