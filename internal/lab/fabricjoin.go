@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitFabric waits until what the server of the fabric knows of the members matches a condition, and returns it.
-func (lt *Test) AwaitFabric(what string, condition func(fabric.Status) bool) fabric.Status {
+// AwaitFabric waits until what the server of the fabric knows of the members matches a condition.
+func (lt *Test) AwaitFabric(what string, condition func(fabric.Status) bool) {
 	lt.t.Helper()
 	for end := time.Now().Add(Scale(20 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
 		s := lt.fabric.fabric.Status()
 		if condition(s) {
-			return s
+			return
 		}
 		if time.Now().After(end) {
 			lt.t.Fatalf("the fabric does not have %s: %+v", what, s)
