@@ -302,6 +302,7 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 	mutex_lock(&smc->state_mutex);
 	smc_listen_stop(smc);
 	smc_setup_stop(smc);
+	smc_connect_cancel(smc);
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (!rc)
 		drop_conn(smc, sock);

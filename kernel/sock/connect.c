@@ -124,14 +124,19 @@ static void take_tcp(struct smc_sock *smc, struct socket *sock, const smc_sockad
 /*
  * Begins an attempt, unless the policy says TCP or a handshake would be in vain: the SYN will carry the option, and TCP's wakeups
  * will start the worker. This takes state_mutex, so that another thread whose attempt has just failed does not undo half of it.
+ * Return: 0; -EALREADY if another thread has begun an attempt, and has not learned its outcome; or -ENOMEM.
  */
 static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {
 	int rc = 0;
 
 	mutex_lock(&smc->state_mutex);
-	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
-		smc_setup_stop(smc);
+	if (smp_load_acquire(&smc->connecting)) { /* pairs with end_connect() */
+		/* If TCP has sent the SYN by now, TCP answers. */
+		rc = smc_connect_progress(smc, sock) == SMC_PHASE_OPEN ? -EALREADY : 0;
+		goto out;
+	}
+	smc_setup_stop_failed(smc);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
 		take_tcp(smc, sock, addr, len);
 	/* TCP needs no hooks, which cost all connections of the namespace something. */
@@ -149,6 +154,7 @@ static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_so
 		WRITE_ONCE(smc->opt.answer_hidden, false);
 		WRITE_ONCE(smc->opt.futile, 0);
 		smc->inline_busy = false;
+		WRITE_ONCE(smc->connecting, current);
 		smc_setup_set_phase(smc, SMC_PHASE_CONNECT);
 	}
 	spin_unlock_bh(&smc->lock);
@@ -158,14 +164,36 @@ out:
 	return rc;
 }
 
-/* smc_connect_undo() - undoes begin_connect(), if TCP has failed to connect. */
-void smc_connect_undo(struct smc_sock *smc)
+/* TCP's connect() has returned to the thread that has begun the attempt: others may begin one. */
+static void end_connect(struct smc_sock *smc)
 {
+	/* Others may have cancelled the attempt, and begun their own. Who sees NULL sees TCP's state: pairs with begin_connect(), smc_connect_undo(). */
+	cmpxchg_release(&smc->connecting, current, NULL);
+}
+
+/* smc_connect_cancel() - the application has ended an attempt of another thread, which does not know yet: others may begin one. Does not sleep. */
+void smc_connect_cancel(struct smc_sock *smc)
+{
+	lockdep_assert_held(&smc->state_mutex);
+	WRITE_ONCE(smc->connecting, NULL);
+}
+
+/* smc_connect_undo() - undoes begin_connect(), if TCP has failed to connect. Return: 0, or -EALREADY if another thread is about to try. */
+int smc_connect_undo(struct smc_sock *smc)
+{
+	enum smc_phase phase;
+	int rc = 0;
+
 	might_sleep();
 	mutex_lock(&smc->state_mutex);
-	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
-		smc_setup_stop(smc);
+	if (!smp_load_acquire(&smc->connecting)) { /* pairs with end_connect() */
+		smc_setup_stop_failed(smc);
+	} else {
+		phase = READ_ONCE(smc->phase);
+		rc = phase == SMC_PHASE_OPEN || phase == SMC_PHASE_CONNECT ? -EALREADY : 0;
+	}
 	mutex_unlock(&smc->state_mutex);
+	return rc;
 }
 
 /* Returns and clears the error of a rendezvous. SO_ERROR does not return it again. */
@@ -223,6 +251,15 @@ static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags, in
 	return rc == -EAGAIN ? late : rc;
 }
 
+/* Makes a socket TCP whose attempt another thread has undone before TCP sent the SYN: that had no option. */
+static void take_undone(struct smc_sock *smc, struct socket *sock)
+{
+	mutex_lock(&smc->state_mutex); /* what has undone it is over, and has ended TCP's attempt if that had sent its SYN before */
+	if (!((1 << inet_sk_state_load(smc->sk)) & (TCPF_CLOSE | TCPF_LISTEN)))
+		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_INTERNAL, 0);
+	mutex_unlock(&smc->state_mutex);
+}
+
 /* Lets TCP connect. A thread that has waited for TCP runs the rendezvous itself if it can, without the worker. */
 static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
@@ -238,7 +275,8 @@ static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t
 	WRITE_ONCE(smc->attended, false);
 	smp_mb(); /* TCP's wakeup sees that, or this thread sees the event */
 	/* smc_setup_wake() has ignored wakeups meanwhile, also if a signal has ended the wait. */
-	smc_connect_progress(smc, sock);
+	if (smc_connect_progress(smc, sock) == SMC_PHASE_OPEN)
+		take_undone(smc, sock);
 	return rc;
 }
 
@@ -288,10 +326,13 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	default:
 		break;
 	}
-	/* It stays TCP. */
-	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP)
+	/* It stays TCP, or another protocol has just taken it over. */
+	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP) {
+		end_connect(smc);
 		return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+	}
 	rc = connect_tcp(smc, sock, addr, len, flags);
+	end_connect(smc);
 	if (!rc)
 		return wait_outcome(smc, sock, flags, -EINPROGRESS);
 	if (sock->state != SS_CONNECTING) {

@@ -26,12 +26,14 @@ static const struct proto_ops *settled_ops(const struct socket *sock)
 static int fast_open(struct socket *sock)
 {
 	struct smc_sock *smc = smc_table_make(sock);
+	int rc;
 
 	if (!smc)
 		return -ENOMEM;
-	smc_connect_undo(smc);
-	smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_OPTION, 0);
-	return 0;
+	rc = smc_connect_undo(smc);
+	if (!rc)
+		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_OPTION, 0);
+	return rc;
 }
 
 /* smc_io_sendmsg() - sendmsg(2). Return: as TCP would. */
@@ -125,6 +127,7 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 	smc_setup_stop(smc);
 	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN)
 		goto out;
+	smc_connect_cancel(smc);
 	lock_sock(sk);
 	rc = sk->sk_state != TCP_CLOSE ? sk->sk_prot->disconnect(sk, O_NONBLOCK) : -ENOTCONN;
 	if (!rc)
@@ -133,6 +136,15 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 out:
 	mutex_unlock(&smc->state_mutex);
 	return rc;
+}
+
+/* TCP's shutdown() ends an attempt to connect. */
+static void cancel_ended(struct smc_sock *smc)
+{
+	mutex_lock(&smc->state_mutex);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
+		smc_connect_cancel(smc);
+	mutex_unlock(&smc->state_mutex);
 }
 
 /* smc_io_shutdown() - shutdown(2). Return: as TCP would. */
@@ -159,6 +171,8 @@ int smc_io_shutdown(struct socket *sock, int how)
 	}
 	if (!rc)
 		rc = settled_ops(sock)->shutdown(sock, how);
+	if (!rc && smc && READ_ONCE(smc->connecting))
+		cancel_ended(smc);
 	/* If the rendezvous is about to end: either this sees ACTIVE, or smc_active_take() sees sk_shutdown. */
 	smp_mb();
 	if (!rc && smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE && READ_ONCE(sock->sk->sk_shutdown))

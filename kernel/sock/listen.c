@@ -403,10 +403,7 @@ static int stop_failed_connect(struct smc_sock *smc)
 	lockdep_assert_held(&smc->state_mutex);
 	switch (READ_ONCE(smc->phase)) {
 	case SMC_PHASE_CONNECT:
-		if (inet_sk_state_load(smc->sk) != TCP_CLOSE)
-			return -EINVAL;
-		smc_setup_stop(smc);
-		return READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE ? -EINVAL : 0;
+		return smc_setup_stop_failed(smc) ? 0 : -EINVAL;
 	case SMC_PHASE_RENDEZVOUS:
 	case SMC_PHASE_ACTIVE:
 		return -EINVAL;

@@ -242,6 +242,30 @@ void smc_setup_stop(struct smc_sock *smc)
 	smc_setup_disarm(smc);
 }
 
+/*
+ * smc_setup_stop_failed() - smc_setup_stop() for an attempt that TCP has failed, or has not begun. The sock's lock keeps TCP from sending the
+ * SYN meanwhile: if the phase is OPEN, the SYN has no option. May sleep. Return: whether that is so; if not, nothing was done.
+ */
+bool smc_setup_stop_failed(struct smc_sock *smc)
+{
+	bool failed;
+
+	lockdep_assert_held(&smc->state_mutex);
+	might_sleep();
+	if (READ_ONCE(smc->phase) != SMC_PHASE_CONNECT)
+		return false;
+	lock_sock(smc->sk);
+	spin_lock_bh(&smc->lock);
+	failed = smc->phase == SMC_PHASE_CONNECT && smc->sk->sk_state == TCP_CLOSE;
+	if (failed)
+		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
+	spin_unlock_bh(&smc->lock);
+	release_sock(smc->sk);
+	if (failed)
+		smc_setup_stop(smc);
+	return failed;
+}
+
 /* Must the worker run? Begins the rendezvous of a client that TCP has connected. */
 static bool work_is_due(struct smc_sock *smc)
 {

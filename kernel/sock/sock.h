@@ -68,6 +68,11 @@ struct smc_sock {
 	u8			steps;		/* the same lock; how often it has run, up to a limit */
 	unsigned long		ready_at;	/* the same lock; jiffies when it became ready for accept() */
 	u64			seq;		/* of a child: its order in TCP's queue; never changes */
+	/*
+	 * The thread that has begun an attempt, while it is in TCP's connect(). Only compared. Set and cancelled under state_mutex; the thread
+	 * itself clears it without.
+	 */
+	const struct task_struct *connecting;
 	bool			attended;	/* a thread in connect() will begin the rendezvous; single word */
 	bool			stopped;	/* lock; of a child: the worker must not run any more */
 	bool			inline_busy;	/* lock; connect() runs the rendezvous, so the worker must not; only in RENDEZVOUS */
@@ -137,7 +142,8 @@ void smc_create_exit(void);
 /* connect.c */
 int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags);
 enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock);
-void smc_connect_undo(struct smc_sock *smc);
+int smc_connect_undo(struct smc_sock *smc);
+void smc_connect_cancel(struct smc_sock *smc);
 int smc_connect_settled(struct socket *sock, long timeo);
 
 /* setup.c: from TCP's connection to the outcome */
@@ -154,6 +160,7 @@ void smc_setup_notify(struct smc_sock *smc);
 void smc_setup_inline(struct smc_sock *smc);
 void smc_setup_start_server(struct smc_sock *child);
 void smc_setup_stop(struct smc_sock *smc);
+bool smc_setup_stop_failed(struct smc_sock *smc);
 void smc_setup_free(struct smc_sock *smc);
 
 /* local.c: both ends in this kernel */

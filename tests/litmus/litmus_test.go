@@ -66,6 +66,8 @@ var elsewhere = map[string]string{
 	"control/memory.c smc_memory_net_pre_exit": "readers follow the pointer that it stores: an address dependency",
 	"handshake/syntab.c smc_syntab_add":        "counts entries, in no order with anything else",
 	"sock/connect.c connect_tcp":               "pairs with the barriers of TCP's wakeups",
+	"sock/connect.c begin_connect":             "the sock's lock, which comes after it, orders all that counts",
+	"sock/connect.c smc_connect_undo":          "the sock's lock, which comes after it, orders all that counts",
 	"transport/ism/fabric_signal.c check_dmb":  "looks whether the handshake is over, and at nothing after that",
 	"transport/ism/memory.c smc_ism_dmb_page":  "counts pages, in no order with anything else",
 }

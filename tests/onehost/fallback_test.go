@@ -25,7 +25,7 @@ func fallback(t *testing.T, kernel string, length lab.Length) {
 	}, "/run/smckit-null", length)
 	lt.Must("a", "modprobe -aq tun veth || :")
 	parts := []string{
-		"HeldListeners", "Module", "NamespacesLeftOpen|NamespacesHidden|NamespacesTable|RaceListenerCloses|RaceAddresses", "RaceOperations", "Failing",
+		"HeldListeners|HeldConnects", "Module", "NamespacesLeftOpen|NamespacesHidden|NamespacesTable|RaceListenerCloses|RaceAddresses", "RaceOperations", "Failing",
 	}
 	if length == lab.LengthFull {
 		// One deadline is too short for all rounds of races.

@@ -7,6 +7,7 @@ package inside
 import (
 	"errors"
 	"net/netip"
+	"runtime"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
@@ -126,6 +127,66 @@ func TestHeldListeners(t *testing.T) {
 		unix.Close(fd)
 		unix.Close(l)
 	}
+}
+
+// TestHeldConnects has two threads connect one socket while another holds the lock of its sock: first to an address that TCP refuses, then
+// to a server. The failure of the first call does not undo the second one, which may fail because the first is in progress.
+func TestHeldConnects(t *testing.T) {
+	guest.UseNull(t, true)
+	e := guest.NewEcho(t, held, 64)
+	defer e.Close(t)
+	// Which thread gets the lock first differs from round to round.
+	for i := range 20 {
+		if err := connectTwice(t); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+	}
+}
+
+// connectTwice does so once, and returns what the second thread finds.
+func connectTwice(t *testing.T) error {
+	fd, server, err := guest.Socket(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	holder := guest.NewHolder(t)
+	if err := holder.Hold(fd); err != nil {
+		t.Fatal(err)
+	}
+	refused, thread := connectInThread(fd, &unix.SockaddrInet4{Port: int(held.Port()), Addr: [4]byte{255, 255, 255, 255}})
+	awaitCall(t, thread, unix.SYS_CONNECT, refused)
+	connected, thread := connectInThread(fd, server)
+	awaitCall(t, thread, unix.SYS_CONNECT, connected)
+	holder.Release()
+	if err := <-refused; err == nil || errors.Is(err, unix.EALREADY) {
+		t.Fatalf("connect() to all hosts: %v", err)
+	}
+	err = <-connected
+	if errors.Is(err, unix.EALREADY) {
+		err = guest.ConnectSocket(fd, server)
+	}
+	if err != nil {
+		return err
+	}
+	const text = "after another thread's attempt"
+	if err := guest.WriteAll(fd, []byte(text)); err != nil {
+		return err
+	}
+	_, err = guest.ReadFull(fd, len(text))
+	return err
+}
+
+// connectInThread connects a socket in a thread of its own.
+func connectInThread(fd int, sa unix.Sockaddr) (result <-chan error, thread int) {
+	done, id := make(chan error, 1), make(chan int, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		id <- unix.Gettid()
+		done <- guest.ConnectSocket(fd, sa)
+	}()
+	return done, <-id
 }
 
 // held is the address of the echo server beside them.

@@ -92,18 +92,7 @@ func TestOptionsRefusedRace(t *testing.T) {
 		_, sa := guest.Sockaddr(addr)
 		connected <- errors.Join(unix.Shutdown(fd, unix.SHUT_RDWR), guest.ConnectSocket(fd, sa))
 	}()
-	syscall := fmt.Sprintf("/proc/self/task/%d/syscall", <-thread)
-	guest.Await(t, noticeTimeout, func() string {
-		if len(connected) > 0 {
-			return ""
-		}
-		// It begins with the number of the system call in which the thread sleeps.
-		now, err := os.ReadFile(syscall)
-		if err != nil || !strings.HasPrefix(string(now), fmt.Sprint(unix.SYS_SHUTDOWN, " ")) {
-			return fmt.Sprintf("the other thread neither has connected nor waits in shutdown(): %s, %v", now, err)
-		}
-		return ""
-	})
+	awaitCall(t, <-thread, unix.SYS_SHUTDOWN, connected)
 	if err := holder.Provide("tls"); err != nil {
 		t.Fatal(err)
 	}
@@ -121,4 +110,20 @@ func TestOptionsRefusedRace(t *testing.T) {
 	if err := errors.Join(ping(fd, s, 42), ping(s, fd, 42)); err != nil {
 		t.Error(err)
 	}
+}
+
+// awaitCall waits until a thread sleeps in a system call, or has sent the result of what it does.
+func awaitCall(t *testing.T, thread, number int, result <-chan error) {
+	t.Helper()
+	guest.Await(t, noticeTimeout, func() string {
+		if len(result) > 0 {
+			return ""
+		}
+		// It begins with the number of the system call in which the thread sleeps.
+		now, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", thread))
+		if err != nil || !strings.HasPrefix(string(now), fmt.Sprint(number, " ")) {
+			return fmt.Sprintf("the other thread neither has a result nor sleeps in call %d: %s, %v", number, now, err)
+		}
+		return ""
+	})
 }
