@@ -19,7 +19,7 @@
 #include "peers.h"
 #include "sysctl.h"
 
-/* How many old entries are freed when one is added. */
+/* How many old entries are freed when one is added, and with the lock held without a pause. */
 #define PURGE_MAX 8
 /* A peer with which SMC was possible is remembered for longer, by this factor. */
 #define PROVEN_FACTOR 10
@@ -163,8 +163,11 @@ static void remove_entry(struct smc_peers_net *pn, struct entry *e)
 	kfree_rcu(e, rcu);
 }
 
-/* Removes entries that do not count any more, and the oldest one if the role has no room. */
-static void peers_make_room(struct smc_net *sn, enum smc_peers_role role)
+/*
+ * Removes the first PURGE_MAX entries of a role that do not count any more, and such that do while there are @max or more. Return: whether
+ * there may be others to remove.
+ */
+static bool remove_oldest(struct smc_net *sn, enum smc_peers_role role, unsigned int max)
 {
 	struct smc_peers_net *pn = sn->peers;
 	struct entry *e, *next;
@@ -172,10 +175,13 @@ static void peers_make_room(struct smc_net *sn, enum smc_peers_role role)
 
 	lockdep_assert_held(&pn->lock);
 	list_for_each_entry_safe(e, next, &pn->age[role], age) {
-		if (n++ == PURGE_MAX || (time_left(sn, e) > 0 && pn->n[role] < SMC_PEERS_MAX))
-			break;
+		if (time_left(sn, e) > 0 && pn->n[role] < max)
+			return false;
+		if (n++ == PURGE_MAX)
+			return true;
 		remove_entry(pn, e);
 	}
+	return false;
 }
 
 /* Removes the entry of the peer, if there is one, and the oldest one of its host if that has no room. */
@@ -227,7 +233,7 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
 	e->since = get_jiffies_64();
 	spin_lock_bh(&pn->lock);
 	remove_old_entry(pn, key);
-	peers_make_room(sn, key->role);
+	remove_oldest(sn, key->role, SMC_PEERS_MAX);
 	e->id = ++pn->last_id;
 	hlist_add_head_rcu(&e->node, &pn->buckets[peer_bucket(key)]);
 	list_add_tail(&e->age, &pn->age[key->role]);
@@ -301,19 +307,24 @@ void smc_peers_device_exit(void)
 	cancel_delayed_work_sync(&device_work);
 }
 
-/* smc_peers_flush() - forgets the peers of a namespace, and frees them. Any context but hardirq. */
+/*
+ * smc_peers_flush() - forgets the peers of a namespace, and frees them. A handshake that adds a peer meanwhile waits for a few of them at
+ * most. Any context but hardirq.
+ */
 void smc_peers_flush(struct smc_net *sn)
 {
 	struct smc_peers_net *pn = sn->peers;
-	struct entry *e, *next;
 	unsigned int role;
+	bool more;
 
 	smc_peers_forget(sn);
-	spin_lock_bh(&pn->lock);
-	for (role = 0; role < SMC_PEERS_ROLES; role++)
-		list_for_each_entry_safe(e, next, &pn->age[role], age)
-			remove_entry(pn, e);
-	spin_unlock_bh(&pn->lock);
+	for (role = 0; role < SMC_PEERS_ROLES; role++) {
+		do {
+			spin_lock_bh(&pn->lock);
+			more = remove_oldest(sn, role, UINT_MAX);
+			spin_unlock_bh(&pn->lock);
+		} while (more);
+	}
 }
 
 /**
