@@ -274,6 +274,9 @@ static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t
 	}
 	WRITE_ONCE(smc->attended, false);
 	smp_mb(); /* TCP's wakeup sees that, or this thread sees the event */
+	/* With TCP_FASTOPEN_CONNECT, which another thread has just set, the SYN goes with the first data. */
+	if (!rc && inet_sk_state_load(sock->sk) == TCP_SYN_SENT)
+		smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, SMC_REASON_OPTION, 0);
 	/* smc_setup_wake() has ignored wakeups meanwhile, also if a signal has ended the wait. */
 	if (smc_connect_progress(smc, sock) == SMC_PHASE_OPEN)
 		take_undone(smc, sock);

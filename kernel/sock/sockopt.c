@@ -94,6 +94,8 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 	smc = smc_table_make(sock);
 	if (!smc)
 		return -ENOMEM;
+	/* An attempt that another thread is about to make is TCP, too: see connect_tcp(). */
+	smc_connect_undo(smc);
 	smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_OPTION, 0);
 	return 0;
 }

@@ -388,6 +388,29 @@ CHECK_CONN(fastopen_connect_poll)
 	EQ(5, recv(net_accept(listener), buf, 5, MSG_WAITALL));
 }
 
+CHECK_CONN(fastopen_connect_after_refused)
+{
+	struct addr addr, dead;
+
+	allow_fastopen();
+	int listener = net_listen(&addr, 5), fd = net_client(SOCK_NONBLOCK);
+	OK(net_set(listener, IPPROTO_TCP, TCP_FASTOPEN, 5));
+	net_dead(&dead);
+	FAILS(EINPROGRESS, connect(fd, &dead.sa, dead.len));
+	net_wait(fd, POLLERR);
+	EQ(ECONNREFUSED, net_error(fd));
+	OK(net_set(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1));
+	/* The first call says that the attempt has failed. */
+	FAILS(ECONNABORTED, connect(fd, &addr.sa, addr.len));
+	EQ(0, connect(fd, &addr.sa, addr.len));
+	EQ(5, send(fd, "hello", 5, 0));
+	int peer = net_accept(listener);
+	char buf[5];
+	EQ(5, recv(peer, buf, 5, MSG_WAITALL));
+	net_nonblock(fd, false);
+	net_exchange(fd, peer);
+}
+
 CHECK_CONN(fastopen_key)
 {
 	struct addr addr;
