@@ -170,7 +170,10 @@ static void lo_unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	lo_put(lo_of(dmb));
 }
 
-/* Returns a page to write to: one that the reader has returned, or a new one. NULL if there is no memory for one now. */
+/*
+ * Returns a page to write to: one that the reader has returned, or a new one. NULL if there is no memory for one now. The caller counts
+ * spare pages afterwards, once for all that it takes: see lo_count_taken().
+ */
 static struct page *lo_get_page(struct lo_dmb *lo)
 {
 	struct page *page;
@@ -181,25 +184,30 @@ static struct page *lo_get_page(struct lo_dmb *lo)
 	page = lo->free[lo->tail % lo->n_pages];
 	lo->free[lo->tail % lo->n_pages] = NULL;
 	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with lo_return_page() */
-	smc_memory_spare(-1);
 	return page;
 }
 
-static void lo_return_page(struct lo_dmb *lo, struct page *page)
+/* Counts the spare pages that the writer has taken since its end of the ring was at @tail. */
+static void lo_count_taken(const struct lo_dmb *lo, unsigned int tail)
+{
+	if (lo->tail != tail)
+		smc_memory_spare(-(int)(lo->tail - tail));
+}
+
+/* The caller counts spare pages. @keep: the DMB may keep it, as smc_ism_dmb_keeps_page() has just said. */
+static void lo_return_page(struct lo_dmb *lo, struct page *page, bool keep)
 {
 	/* A pipe refers to it, or the ring is full, since lo_trim() has freed pages. */
 	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages ||
-	    !smc_ism_dmb_keeps_page(&lo->dmb, &lo->held)) {
+	    !(keep || smc_ism_dmb_keeps_page(&lo->dmb, &lo->held))) {
 		lo_free_page(lo, page);
 		return;
 	}
 	lo->free[lo->head % lo->n_pages] = page;
 	smp_store_release(&lo->head, lo->head + 1); /* pairs with lo_get_page() */
-	smc_memory_spare(1);
 }
 
-/* The writer. smc_tx_room() keeps it off pages that are being read. */
-static ssize_t lo_write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
+static ssize_t lo_fill(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
 {
 	struct lo_dmb *lo = lo_of(dmb);
 	u32 done = 0;
@@ -223,19 +231,35 @@ static ssize_t lo_write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from,
 	return done;
 }
 
-/* The reader removes the pages whose last byte it has read. */
+/* The writer. smc_tx_room() keeps it off pages that are being read. */
+static ssize_t lo_write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
+{
+	unsigned int tail = lo_of(dmb)->tail;
+	ssize_t rc = lo_fill(dmb, off, from, len);
+
+	lo_count_taken(lo_of(dmb), tail);
+	return rc;
+}
+
+/* The reader removes the pages whose last byte it has read. What one page costs here counts: it is copied in a microsecond. */
 static void lo_consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
 {
 	u32 first = (off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT;
 	u32 end = (off + SMC_ISM_CDC_LEN + len) >> PAGE_SHIFT;
 	struct lo_dmb *lo = lo_of(dmb);
+	unsigned int head = lo->head;
+	bool keep;
 
+	if (first == end)
+		return;
+	keep = smc_ism_dmb_keeps_page(dmb, &lo->held);
 	for (; first < end; first++) {
 		struct page *page = lo->pages[first];
 
 		WRITE_ONCE(lo->pages[first], NULL);
-		lo_return_page(lo, page);
+		lo_return_page(lo, page, keep);
 	}
+	smc_memory_spare(lo->head - head);
 }
 
 /* Frees the pages that the reader has returned. The caller keeps the writer out. */
@@ -243,9 +267,11 @@ static void lo_trim(struct smc_ism_dmb *dmb, bool empty, u32 off)
 {
 	struct lo_dmb *lo = lo_of(dmb);
 	struct page **last = &lo->pages[(off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT];
+	unsigned int tail = lo->tail;
 
 	while (lo->tail != smp_load_acquire(&lo->head))
 		lo_free_page(lo, lo_get_page(lo));
+	lo_count_taken(lo, tail);
 	if (empty && *last) {
 		lo_free_page(lo, *last);
 		WRITE_ONCE(*last, NULL);
