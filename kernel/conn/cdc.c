@@ -224,7 +224,7 @@ bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
 
 	if (!s->unsignaled)
 		return false;
-	if (s->requested || s->each_read || s->reader_waits)
+	if (s->requested || s->reader_waits)
 		return true;
 	if (s->peer_waits_half)
 		return s->unsignaled + s->ahead >= s->size / 2 && s->ahead <= s->size / 2;

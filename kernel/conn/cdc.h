@@ -72,7 +72,6 @@ struct smc_cdc_space {
 	bool requested;		/* the peer asks for an update, or needs one because its urgent byte is read */
 	bool blocked;		/* the peer has more data than there was space */
 	bool peer_waits_half;	/* writers of the peer wait for half of the ring */
-	bool each_read;		/* an update costs nothing */
 	bool reader_waits;	/* the reader waits for more data than there is, and the peer may wait for space */
 };
 

@@ -29,6 +29,7 @@ struct rx_call {
 	u32 off;		/* the same in the ring */
 	u32 ahead;		/* bytes still to skip for SO_PEEK_OFF */
 	struct smc_urgent_next next;
+	struct smc_stats_found found;
 };
 
 /* How often to fault in memory of the application without being able to write to it */
@@ -167,7 +168,6 @@ static bool rx_update_due(struct smc_conn *conn, bool waits)
 		.requested = READ_ONCE(conn->rx_update_requested),
 		.blocked = READ_ONCE(conn->rx_blocked),
 		.peer_waits_half = conn->peer_waits_half,
-		.each_read = conn->update_each_read,
 		.reader_waits = waits && READ_ONCE(conn->rx_prod) != READ_ONCE(conn->rx_cons),
 	};
 
@@ -179,12 +179,16 @@ static bool rx_update_due(struct smc_conn *conn, bool waits)
 	return smc_cdc_should_update_cons(&space);
 }
 
-/* Sends a consumer update if one is due. */
+/* Sends a consumer update if one is due, or if that costs nothing. */
 static void rx_update_cons(struct smc_conn *conn, bool waits)
 {
 	lockdep_assert_held(&conn->rx_lock);
-	if (!rx_update_due(conn, waits))
+	if (conn->update_each_read) {
+		if (conn->rx_signaled == conn->rx_cons || smc_conn_meaning(conn)->over)
+			return;
+	} else if (!rx_update_due(conn, waits)) {
 		return;
+	}
 	WRITE_ONCE(conn->rx_update_requested, false);
 	WRITE_ONCE(conn->rx_signaled, conn->rx_cons);
 	conn->ops->signal(conn, SMC_SIGNAL_SPACE);
@@ -466,26 +470,25 @@ static void rx_put_inq(struct rx_call *c)
 	put_cmsg(c->msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
 }
 
-/* Counts calls that find a full buffer, or more data than they ask for. */
-static void rx_count_unread(struct smc_conn *conn, size_t len)
+/* Notes whether the call finds a full buffer, or more data than it asks for. */
+static void rx_look_at_unread(struct rx_call *c)
 {
+	const struct smc_conn *conn = c->conn;
 	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
 
 	lockdep_assert_held(&conn->rx_lock);
-	if (smc_conn_used(conn, unread, conn->rx_off, conn->rx.skip) >= conn->rx.size)
-		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL, 1);
-	if (len < unread)
-		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
+	c->found.full = smc_conn_used(conn, unread, conn->rx_off, conn->rx.skip) >= conn->rx.size;
+	c->found.more = c->len < unread;
 }
 
 /*
  * Counts a call, as the stock module does: also one with MSG_PEEK, or one that fails, but not if the connection is over
  * and no data was left.
  */
-static void rx_count_call(struct smc_conn *conn, int rc)
+static void rx_count_call(struct smc_conn *conn, int rc, struct smc_stats_found found)
 {
 	if (rc > 0 || !smc_conn_meaning(conn)->over)
-		smc_stats_rx(conn->member.sn, conn->tech, rc);
+		smc_stats_rx(conn->member.sn, conn->tech, rc, found);
 }
 
 /* Receives until the call is over. Return: bytes, 0 at the end of the stream, or a negative errno. */
@@ -496,7 +499,7 @@ static ssize_t rx_run(struct rx_call *c)
 
 	mutex_lock(&conn->rx_lock);
 	smc_close_check_tcp(conn);
-	rx_count_unread(conn, c->len);
+	rx_look_at_unread(c);
 	rx_seek(c);
 	do {
 		rc = rx_step(c);
@@ -524,14 +527,14 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	might_sleep();
 	if (flags & MSG_OOB) {
 		rc = smc_urgent_recv(conn, msg, len, flags);
-		rx_count_call(conn, rc);
+		rx_count_call(conn, rc, c.found);
 		return rc;
 	}
 	c.timeo = sock_rcvtimeo(conn->sk, flags & MSG_DONTWAIT);
 	c.target = sock_rcvlowat(conn->sk, flags & MSG_WAITALL, len);
 	rc = rx_run(&c);
 	trace_smc_rx(conn->sk, conn->member.token, len, rc);
-	rx_count_call(conn, rc);
+	rx_count_call(conn, rc, c.found);
 	if (rc >= 0)
 		rx_put_inq(&c);
 	return rc;
@@ -549,9 +552,11 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock)
 {
 	struct rx_call c = { .conn = conn, .pipe = pipe, .len = len, .target = 1 };
+	ssize_t rc;
 
 	might_sleep();
 	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
-	smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_SPLICE, 1);
-	return rx_run(&c);
+	rc = rx_run(&c);
+	smc_stats_splice(conn->member.sn, conn->tech, c.found);
+	return rc;
 }

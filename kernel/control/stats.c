@@ -100,19 +100,22 @@ static unsigned int size_class(size_t bytes)
 }
 
 /* Counts a call, and the bytes that it moved in the class of @size. */
-static void stats_count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t size, ssize_t moved,
-		       unsigned int calls, unsigned int total, unsigned int sizes)
+static void stats_count_call(struct smc_stats_cpu *cpu, enum smc_stats_tech tech, size_t size, ssize_t moved,
+			     unsigned int calls, unsigned int total, unsigned int sizes)
 {
-	struct smc_stats_cpu *cpu;
-	unsigned long flags;
-
-	cpu = stats_begin(snet, &flags);
 	u64_stats_inc(&cpu->tech[tech][calls]);
 	if (moved > 0) {
 		u64_stats_add(&cpu->tech[tech][total], moved);
 		u64_stats_inc(&cpu->tech[tech][sizes + size_class(size)]);
 	}
-	stats_end(snet, cpu, flags);
+}
+
+static void stats_count_found(struct smc_stats_cpu *cpu, enum smc_stats_tech tech, struct smc_stats_found found)
+{
+	if (found.full)
+		u64_stats_inc(&cpu->tech[tech][SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL]);
+	if (found.more)
+		u64_stats_inc(&cpu->tech[tech][SMC_STATS_RX_BUF + SMC_STATS_BUF_SIZE_SMALL]);
 }
 
 /**
@@ -124,7 +127,12 @@ static void stats_count_call(struct smc_net *snet, enum smc_stats_tech tech, siz
  */
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent)
 {
-	stats_count_call(snet, tech, asked, sent, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = stats_begin(snet, &flags);
+	stats_count_call(cpu, tech, asked, sent, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
+	stats_end(snet, cpu, flags);
 }
 
 /**
@@ -132,10 +140,34 @@ void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, 
  * @snet: namespace
  * @tech: technology
  * @received: bytes that the application got, also by MSG_PEEK, or a negative errno
+ * @found: what the call has found
  */
-void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received)
+void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received, struct smc_stats_found found)
 {
-	stats_count_call(snet, tech, received, received, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = stats_begin(snet, &flags);
+	stats_count_call(cpu, tech, received, received, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
+	stats_count_found(cpu, tech, found);
+	stats_end(snet, cpu, flags);
+}
+
+/**
+ * smc_stats_splice() - count a call of splice() from a socket
+ * @snet: namespace
+ * @tech: technology
+ * @found: what the call has found
+ */
+void smc_stats_splice(struct smc_net *snet, enum smc_stats_tech tech, struct smc_stats_found found)
+{
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = stats_begin(snet, &flags);
+	u64_stats_inc(&cpu->tech[tech][SMC_STATS_SPLICE]);
+	stats_count_found(cpu, tech, found);
+	stats_end(snet, cpu, flags);
 }
 
 /**

@@ -59,6 +59,12 @@ enum smc_stats_counter {
 	SMC_STATS_COUNTERS
 };
 
+/* Conditions that a call which receives has found; they are counted as SMC_STATS_BUF_FULL and SMC_STATS_BUF_SIZE_SMALL. */
+struct smc_stats_found {
+	bool full;
+	bool more;	/* than it asked for */
+};
+
 /* Counters of SMC-R's links. LOST is the first of one for each enum smc_link_why. */
 enum smc_stats_link {
 	SMC_STATS_LINKS_ADDED,		/* beside another one */
@@ -104,7 +110,8 @@ void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int 
 		   unsigned long n);
 void smc_stats_link(struct smc_net *snet, unsigned int counter);
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent);
-void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received);
+void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received, struct smc_stats_found found);
+void smc_stats_splice(struct smc_net *snet, enum smc_stats_tech tech, struct smc_stats_found found);
 void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 asked, u32 size, bool reused);
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes);
 void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum);

@@ -389,8 +389,7 @@ static const struct {
 	bool due;
 } spaces[] = {
 	{ "the peer asks", { .unsignaled = 1, .size = 65536, .min_update = 2304, .requested = true, .peer_waits_half = true }, true },
-	{ "the peer asks, nothing was read", { .size = 65536, .requested = true, .each_read = true, .reader_waits = true }, false },
-	{ "each read", { .unsignaled = 1, .size = 65536, .min_update = 2304, .each_read = true }, true },
+	{ "the peer asks, nothing was read", { .size = 65536, .requested = true, .reader_waits = true }, false },
 	{ "the reader waits for more", { .unsignaled = 1, .ahead = 40000, .size = 65536, .peer_waits_half = true, .reader_waits = true }, true },
 	{ "a little", { .unsignaled = 6553, .size = 65536, .min_update = 2304, .blocked = true }, false },
 	{ "more than a tenth, nobody is short of space", { .unsignaled = 6554, .size = 65536, .min_update = 2304 }, false },
