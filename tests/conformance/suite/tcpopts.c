@@ -133,6 +133,22 @@ CHECK(tcp_ulp_unknown)
 	EQ(0, len);
 }
 
+/* The kernel has protocols that only it may put on top of a connection. After the error, the socket connects as any other. */
+CHECK_CONN(tcp_ulp_of_kernel)
+{
+	struct addr addr;
+	int listener = net_listen(&addr, 1), fd = net_client(0);
+
+	/* Which error that is depends on whether the kernel has MPTCP. */
+	int tcp = setsockopt(net_tcp(0), IPPROTO_TCP, TCP_ULP, "mptcp", 5) ? errno : 0;
+	int own = setsockopt(fd, IPPROTO_TCP, TCP_ULP, "mptcp", 5) ? errno : 0;
+
+	EXPECT(tcp, "TCP takes it");
+	EQ(tcp, own);
+	EQ(0, connect(fd, &addr.sa, addr.len));
+	net_exchange(fd, net_accept(listener));
+}
+
 /* Whether this kernel has TLS. If not, the socket must return the same error as TCP. */
 static bool has_tls(int fd)
 {
