@@ -7,7 +7,10 @@
 
 #include <linux/completion.h>
 #include <linux/interrupt.h>
+#include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "../../net.h"
@@ -27,9 +30,15 @@ struct smc_hw_dev {
 	struct smc_hw_dmb	**dmbs;		/* by index; open ones, which get signals */
 	unsigned long		*signalled;	/* bitmap of indices, for the tasklet */
 	struct tasklet_struct	tasklet;
-	atomic_t		used;		/* by DMBs and events; smc_hw_del() waits for them */
+	atomic_t		used;		/* by DMBs and events; hw_del() waits for them */
 	struct completion	unused;
+	struct list_head	list;		/* hw_devs_lock */
 };
+
+static LIST_HEAD(hw_devs);
+/* Held until a device is gone: the driver frees its part after smc_hw_del(), even if smc_hw_del_all() removes the device. */
+static DEFINE_MUTEX(hw_devs_lock);
+static bool hw_leaving;	/* hw_devs_lock; devices are not added any more */
 
 /* An event of the driver, for a worker. */
 struct hw_event {
@@ -43,6 +52,13 @@ struct hw_event {
 static struct smc_hw_dev *hw_of(struct smc_ism_dev *dev)
 {
 	return container_of(dev, struct smc_hw_dev, dev);
+}
+
+static void hw_free(struct smc_hw_dev *hw)
+{
+	kvfree(hw->dmbs);
+	bitmap_free(hw->signalled);
+	kfree(hw);
 }
 
 static void hw_put(struct smc_hw_dev *hw)
@@ -225,6 +241,20 @@ void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info
 	}
 }
 
+static struct smc_hw_dev *hw_alloc(u32 n_dmbs)
+{
+	struct smc_hw_dev *hw = kzalloc(sizeof(*hw), GFP_KERNEL);
+
+	if (!hw)
+		return NULL;
+	hw->dmbs = kvcalloc(n_dmbs, sizeof(*hw->dmbs), GFP_KERNEL);
+	hw->signalled = bitmap_zalloc(n_dmbs, GFP_KERNEL);
+	if (hw->dmbs && hw->signalled)
+		return hw;
+	hw_free(hw);
+	return NULL;
+}
+
 /**
  * smc_hw_add() - adds a device of a driver
  * @api: the driver's operations
@@ -234,24 +264,16 @@ void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info
  * @gid: of the device
  * @n_dmbs: number of DMBs; their indices are below
  *
- * Return: the device, or NULL without memory.
+ * Without memory, or after smc_hw_del_all(), there is no device.
  */
-struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid,
-			      const u64 gid[2], u32 n_dmbs)
+void smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid, const u64 gid[2], u32 n_dmbs)
 {
-	struct smc_hw_dev *hw = kzalloc(sizeof(*hw), GFP_KERNEL);
+	struct smc_hw_dev *hw;
 
 	might_sleep();
+	hw = hw_alloc(n_dmbs);
 	if (!hw)
-		return NULL;
-	hw->dmbs = kvcalloc(n_dmbs, sizeof(*hw->dmbs), GFP_KERNEL);
-	hw->signalled = bitmap_zalloc(n_dmbs, GFP_KERNEL);
-	if (!hw->dmbs || !hw->signalled) {
-		kvfree(hw->dmbs);
-		bitmap_free(hw->signalled);
-		kfree(hw);
-		return NULL;
-	}
+		return;
 	hw->api = api;
 	hw->drv = drv;
 	hw->n_dmbs = n_dmbs;
@@ -263,22 +285,60 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct de
 		.ops = &hw_ops, .name = dev_name(dev), .parent = dev->parent, .chid = chid, .gid = { gid[0], gid[1] },
 		.v1 = true, .v2 = true,
 	};
-	smc_ism_register(&hw->dev);
-	return hw;
+	mutex_lock(&hw_devs_lock);
+	if (hw_leaving) {
+		hw_free(hw);
+	} else {
+		list_add(&hw->list, &hw_devs);
+		api->set_dev(drv, hw);
+		smc_ism_register(&hw->dev);
+	}
+	mutex_unlock(&hw_devs_lock);
 }
 
 /*
- * smc_hw_del() - removes a device. Its connections end at once, but the driver owns their DMBs, so this sleeps until the
- * applications have closed their sockets.
+ * Removes a device. Its connections end at once, but the driver owns their DMBs, so this sleeps until the applications have
+ * closed their sockets.
  */
-void smc_hw_del(struct smc_hw_dev *hw)
+static void hw_del(struct smc_hw_dev *hw)
 {
-	might_sleep();
+	lockdep_assert_held(&hw_devs_lock);
+	list_del(&hw->list);
+	hw->api->set_dev(hw->drv, NULL);
+	/* An interrupt may have found the device before that. */
+	synchronize_rcu();
 	smc_ism_unregister(&hw->dev);
 	hw_put(hw);
 	wait_for_completion(&hw->unused);
 	tasklet_kill(&hw->tasklet);
-	kvfree(hw->dmbs);
-	bitmap_free(hw->signalled);
-	kfree(hw);
+	hw_free(hw);
+}
+
+/* smc_hw_del() - removes the device of a driver, if there is one; the driver's device must not be used from then on. */
+void smc_hw_del(const void *drv)
+{
+	struct smc_hw_dev *hw, *next;
+
+	might_sleep();
+	mutex_lock(&hw_devs_lock);
+	list_for_each_entry_safe(hw, next, &hw_devs, list)
+		if (hw->drv == drv)
+			hw_del(hw);
+	mutex_unlock(&hw_devs_lock);
+}
+
+/*
+ * smc_hw_del_all() - removes all devices, and adds none from then on. Call this before leaving the driver: no driver lets a client go that
+ * has DMBs, and the ISM driver does not remove the client's devices.
+ */
+void smc_hw_del_all(void)
+{
+	struct smc_hw_dev *hw, *next;
+
+	might_sleep();
+	mutex_lock(&hw_devs_lock);
+	hw_leaving = true;
+	list_for_each_entry_safe(hw, next, &hw_devs, list)
+		hw_del(hw);
+	mutex_unlock(&hw_devs_lock);
 }

@@ -26,6 +26,7 @@ struct smc_hw_dmb {
 /**
  * struct smc_hw_api - a driver
  *
+ * @set_dev:	has the driver's callbacks find this device, or none if it is NULL. Does not sleep.
  * @query:	returns whether a GID can be reached. Sleeps.
  * @get:	registers a DMB that dmb.gid may write to: fills in token, index, address. Sleeps. 0 or a negative errno.
  * @put:	undoes @get. Sleeps.
@@ -33,6 +34,7 @@ struct smc_hw_dmb {
  * @event:	sends a peer a software event. May be NULL. Sleeps.
  */
 struct smc_hw_api {
+	void (*set_dev)(void *drv, struct smc_hw_dev *hw);
 	bool (*query)(void *drv, const u64 gid[2]);
 	int (*get)(void *drv, struct smc_hw_dmb *d);
 	void (*put)(void *drv, struct smc_hw_dmb *d);
@@ -44,9 +46,9 @@ struct smc_hw_api {
 #define SMC_HW_EVENT_SHUTDOWN	0x80
 #define SMC_HW_EVENT_TEST	0x83
 
-struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid,
-			      const u64 gid[2], u32 n_dmbs);
-void smc_hw_del(struct smc_hw_dev *hw);
+void smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid, const u64 gid[2], u32 n_dmbs);
+void smc_hw_del(const void *drv);
+void smc_hw_del_all(void);
 void smc_hw_signalled(struct smc_hw_dev *hw, u32 idx);
 void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info);
 void smc_hw_peer_gone(struct smc_hw_dev *hw, const u64 gid[2]);

@@ -2,6 +2,7 @@
 /* The client of dibs. It ignores the loopback device of dibs, since loopback.c does more. */
 
 #include <linux/dibs.h>
+#include <linux/rcupdate.h>
 
 #include "hw.h"
 
@@ -21,6 +22,11 @@ static uuid_t uuid_of_gid(const u64 gid[2])
 }
 
 static struct dibs_client client;
+
+static void drv_set_dev(void *drv, struct smc_hw_dev *hw)
+{
+	dibs_set_priv(drv, &client, hw);
+}
 
 static bool drv_query(void *drv, const u64 gid[2])
 {
@@ -73,7 +79,8 @@ static void drv_event(void *drv, const u64 gid[2], u32 code, u64 info)
 }
 
 static const struct smc_hw_api drv_api = {
-	.query = drv_query, .get = drv_get_dmb, .put = drv_put_dmb, .move = drv_move, .event = drv_event,
+	.set_dev = drv_set_dev, .query = drv_query, .get = drv_get_dmb, .put = drv_put_dmb, .move = drv_move,
+	.event = drv_event,
 };
 
 static void client_add_dev(struct dibs_dev *dev)
@@ -84,38 +91,38 @@ static void client_add_dev(struct dibs_dev *dev)
 	if (chid == DIBS_LOOPBACK_FABRIC)
 		return;
 	gid_of_uuid(&dev->gid, gid);
-	dibs_set_priv(dev, &client, smc_hw_add(&drv_api, dev, &dev->dev, chid, gid, dev->ops->max_dmbs()));
+	smc_hw_add(&drv_api, dev, &dev->dev, chid, gid, dev->ops->max_dmbs());
 }
 
 static void client_del_dev(struct dibs_dev *dev)
 {
-	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
-
-	dibs_set_priv(dev, &client, NULL);
-	if (hw)
-		smc_hw_del(hw);
+	smc_hw_del(dev);
 }
 
 static void client_handle_irq(struct dibs_dev *dev, unsigned int idx, u16 mask)
 {
-	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
+	struct smc_hw_dev *hw;
 
+	rcu_read_lock();
+	hw = dibs_get_priv(dev, &client);
 	if (hw)
 		smc_hw_signalled(hw, idx);
+	rcu_read_unlock();
 }
 
 static void client_handle_event(struct dibs_dev *dev, const struct dibs_event *e)
 {
-	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
+	struct smc_hw_dev *hw;
 	u64 gid[2];
 
-	if (!hw)
-		return;
 	gid_of_uuid(&e->gid, gid);
-	if (e->type == DIBS_SW_EVENT)
+	rcu_read_lock();
+	hw = dibs_get_priv(dev, &client);
+	if (hw && e->type == DIBS_SW_EVENT)
 		smc_hw_sw_event(hw, gid, e->subtype, e->data);
-	else if (e->type == DIBS_DEV_EVENT)
+	else if (hw && e->type == DIBS_DEV_EVENT)
 		smc_hw_peer_gone(hw, gid);
+	rcu_read_unlock();
 }
 
 static const struct dibs_client_ops client_ops = {
@@ -138,5 +145,6 @@ int __init smc_hw_init(void)
 void smc_hw_exit(void)
 {
 	might_sleep();
+	smc_hw_del_all();
 	dibs_unregister_client(&client);
 }

@@ -6,11 +6,17 @@
 
 #include <linux/device.h>
 #include <linux/ism.h>
+#include <linux/rcupdate.h>
 #include <net/smc.h>
 
 #include "hw.h"
 
 static struct ism_client client;
+
+static void drv_set_dev(void *drv, struct smc_hw_dev *hw)
+{
+	ism_set_priv(drv, &client, hw);
+}
 
 static bool drv_query(void *drv, const u64 gid[2])
 {
@@ -59,7 +65,8 @@ static void drv_event(void *drv, const u64 gid[2], u32 code, u64 info)
 }
 
 static const struct smc_hw_api drv_api = {
-	.query = drv_query, .get = drv_get_dmb, .put = drv_put_dmb, .move = drv_move, .event = drv_event,
+	.set_dev = drv_set_dev, .query = drv_query, .get = drv_get_dmb, .put = drv_put_dmb, .move = drv_move,
+	.event = drv_event,
 };
 
 static void client_add(struct ism_dev *ism)
@@ -67,39 +74,38 @@ static void client_add(struct ism_dev *ism)
 	struct smcd_dev dev = { .priv = ism };
 	u64 gid[2] = { ism->local_gid, 0 };
 
-	ism_set_priv(ism, &client, smc_hw_add(&drv_api, ism, &ism->dev, ism_get_smcd_ops()->get_chid(&dev),
-					      gid, ISM_NR_DMBS));
+	smc_hw_add(&drv_api, ism, &ism->dev, ism_get_smcd_ops()->get_chid(&dev), gid, ISM_NR_DMBS);
 }
 
 static void client_remove(struct ism_dev *ism)
 {
-	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
-
-	ism_set_priv(ism, &client, NULL);
-	if (hw)
-		smc_hw_del(hw);
+	smc_hw_del(ism);
 }
 
 static void client_handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
 {
-	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
+	struct smc_hw_dev *hw;
 
+	rcu_read_lock();
+	hw = ism_get_priv(ism, &client);
 	if (hw)
 		smc_hw_signalled(hw, bit);
+	rcu_read_unlock();
 }
 
 /* The token of these events is the GID of the peer. */
 static void client_handle_event(struct ism_dev *ism, struct ism_event *e)
 {
-	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
 	u64 gid[2] = { e->tok, 0 };
+	struct smc_hw_dev *hw;
 
-	if (!hw)
-		return;
-	if (e->type == ISM_EVENT_SWR)
+	rcu_read_lock();
+	hw = ism_get_priv(ism, &client);
+	if (hw && e->type == ISM_EVENT_SWR)
 		smc_hw_sw_event(hw, gid, e->code, e->info);
-	else if (e->type == ISM_EVENT_GID)
+	else if (hw && e->type == ISM_EVENT_GID)
 		smc_hw_peer_gone(hw, gid);
+	rcu_read_unlock();
 }
 
 static struct ism_client client = {
@@ -121,5 +127,6 @@ int __init smc_hw_init(void)
 void smc_hw_exit(void)
 {
 	might_sleep();
+	smc_hw_del_all();
 	ism_unregister_client(&client);
 }

@@ -514,8 +514,6 @@ void smc_ism_exit(void)
 	smc_transport_unregister(&smc_ism_transport);
 	smc_lgr_exit();
 	smc_fabric_exit();
-	/* The driver of ISM devices does not let a client go that has DMBs, which works give back. */
-	flush_workqueue(smc_lgr_wq);
 	smc_hw_exit();
 	smc_loopback_exit();
 }
