@@ -54,8 +54,8 @@ func TestManualSettings(t *testing.T) {
 	}
 
 	for _, file := range repoFiles(t) {
-		// null.c and fake_dibs.c are modules for tests.
-		if !strings.HasPrefix(file, "kernel/") || !strings.HasSuffix(file, ".c") || file == "kernel/transport/null.c" || strings.HasSuffix(file, "/fake_dibs.c") {
+		// null.c and fake.c are modules for tests.
+		if !strings.HasPrefix(file, "kernel/") || !strings.HasSuffix(file, ".c") || file == "kernel/transport/null.c" || strings.HasSuffix(file, "/ism/fake.c") {
 			continue
 		}
 		for _, m := range regexp.MustCompile(`(?m)^module_param\((\w+), (\w+),.*\);\nMODULE_PARM_DESC\(\w+, "(.*)"\)`).FindAllStringSubmatch(string(read(t, file)), -1) {

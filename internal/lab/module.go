@@ -24,7 +24,7 @@ import (
 var moduleFiles = []string{"smc.ko", "smc_diag.ko", "smc_null.ko"}
 
 // fakeFile is another one for tests, for kernels that have the interface of a driver which it needs.
-const fakeFile = "smc_fake_dibs.ko"
+const fakeFile = "smc_fake_ism.ko"
 
 // builtIn returns the modules that a build has left in a directory.
 func builtIn(work string) []string {

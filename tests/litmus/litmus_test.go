@@ -61,7 +61,7 @@ func TestBarriers(t *testing.T) {
 
 // elsewhere are functions with barriers that no test is about, each with the reason.
 var elsewhere = map[string]string{
-	"transport/ism/fake_dibs.c copy_in_words":  "a module for tests; it stands in for the hardware's order",
+	"transport/ism/fake.c copy_in_words":       "a module for tests; it stands in for the hardware's order",
 	"conn/rx.c rx_look_at_unread":              "looks how much there is, and reads none of it",
 	"control/memory.c smc_memory_net_pre_exit": "readers follow the pointer that it stores: an address dependency",
 	"handshake/syntab.c smc_syntab_add":        "counts entries, in no order with anything else",

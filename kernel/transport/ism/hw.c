@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hardware ISM devices as providers. Never run on a machine that has one; tests have a stand-in for it, fake_dibs.c.
+ * Hardware ISM devices as providers. Never run on a machine that has one; tests have a stand-in for it, fake.c.
  *
  * The driver calls in hardirq; a tasklet delivers signals, and workers do what sleeps.
  */

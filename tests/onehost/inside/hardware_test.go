@@ -8,7 +8,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ import (
 )
 
 // fakeISM has the parameters of the test module that stands in for an ISM device.
-const fakeISM = "/sys/module/smc_fake_dibs/parameters/"
+const fakeISM = "/sys/module/smc_fake_ism/parameters/"
 
 func needFakeISM(t *testing.T) {
 	t.Helper()
@@ -135,4 +137,120 @@ func TestHardwareFull(t *testing.T) {
 		}
 	}
 	t.Errorf("%d connections have fitted", most)
+}
+
+// endWithDevice has connections when remove removes the device: all end with an error, whether they were silent, had unread data or were
+// busy. The removal takes until they are closed, because the driver has their buffers.
+func endWithDevice(t *testing.T, remove func() error) {
+	t.Helper()
+	clients, servers := pairs(t, here, 3, 0)
+	for i := range clients {
+		if err := errors.Join(transfer(clients[i], servers[i], 20_000), transfer(servers[i], clients[i], 20_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := unix.Write(clients[1], []byte("unread")); err != nil {
+		t.Fatal(err)
+	}
+	// The first call that fails takes the error, so nobody reads from this client.
+	busy := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := unix.SendmsgN(clients[2], make([]byte, 5000), nil, nil, unix.MSG_NOSIGNAL); err != nil {
+				busy <- err
+				return
+			}
+		}
+	}()
+	removed := make(chan error, 1)
+	go func() { removed <- remove() }()
+	ends := []error{<-busy}
+	for _, fd := range append(servers, clients[:2]...) {
+		ends = append(ends, readError(fd))
+	}
+	for _, err := range ends {
+		if !errors.Is(err, unix.ECONNABORTED) && !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("a connection ends with %v, want %v", err, unix.ECONNABORTED)
+		}
+	}
+	select {
+	case err := <-removed:
+		t.Errorf("the device was removed while connections had buffers of it: %v", err)
+		removed <- err
+	default:
+	}
+	for _, fd := range append(servers, clients...) {
+		unix.Close(fd)
+	}
+	select {
+	case err := <-removed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the device is not removed, although all sockets are closed")
+	}
+}
+
+// readError reads until there is an error, and returns that.
+func readError(fd int) error {
+	if err := guest.Timeout(fd, 10*time.Second); err != nil {
+		return err
+	}
+	for b := make([]byte, 4096); ; {
+		n, err := unix.Read(fd, b)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return io.EOF
+		}
+	}
+}
+
+// TestHardwareRemoved has the driver remove the device, as if it were unplugged, while it has connections. Connections are TCP then, until
+// it comes back.
+func TestHardwareRemoved(t *testing.T) {
+	needFakeISM(t)
+	before := count(t)
+	endWithDevice(t, func() error { return os.WriteFile(fakeISM+"present", []byte("0"), 0) })
+	if n := count(t).clients - before.clients; n != 3 {
+		t.Errorf("%d connections were SMC, not 3", n)
+	}
+	if n := askISM(t, "dmbs"); n != "0" {
+		t.Errorf("the device was removed with %s DMBs", n)
+	}
+	connections := func() uint64 {
+		before := count(t)
+		clients, servers := pairs(t, here, 1, 0)
+		defer unix.Close(clients[0])
+		defer unix.Close(servers[0])
+		if err := transfer(clients[0], servers[0], 20_000); err != nil {
+			t.Error(err)
+		}
+		return count(t).clients - before.clients
+	}
+	if connections() != 0 {
+		t.Error("a connection is SMC without a device")
+	}
+	tellISM(t, "present", "1")
+	guest.Await(t, 10*time.Second, func() string {
+		if connections() == 0 {
+			return "connections are TCP although the device is back"
+		}
+		return ""
+	})
+}
+
+// TestUnloadHardware unloads the driver of the device, and with it the client of that, while there are connections. It has to be the last
+// test that needs the device.
+func TestUnloadHardware(t *testing.T) {
+	needFakeISM(t)
+	onlySMC(t, 3)
+	endWithDevice(t, func() error {
+		if out, err := exec.Command("rmmod", "smc_fake_ism").CombinedOutput(); err != nil {
+			return fmt.Errorf("rmmod: %w: %s", err, out)
+		}
+		return nil
+	})
 }
