@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -173,7 +172,7 @@ func (s *server) joinSoon(t *testing.T) *client {
 		c := s.dial(t)
 		for !c.joined() {
 			err := c.receive()
-			if errors.Is(err, io.EOF) && time.Now().Before(end) {
+			if errors.Is(err, errRefused) && time.Now().Before(end) {
 				break
 			}
 			if err != nil {
@@ -250,6 +249,21 @@ func closeFDs(fds []int) {
 	}
 }
 
+// errRefused means that the client has got no number.
+var errRefused = errors.New("the server refuses the client")
+
+// checkRefused checks that the client gets no number.
+func (c *client) checkRefused() {
+	c.t.Helper()
+	err := c.receive()
+	if err == nil {
+		err = c.receive()
+	}
+	if !errors.Is(err, errRefused) {
+		c.t.Errorf("one member too many: %v", err)
+	}
+}
+
 // next returns the next message; fd is -1 if it has no file.
 func (c *client) next() (number int64, fd int, err error) {
 	if err := c.conn.SetReadDeadline(time.Now().Add(deadline)); err != nil {
@@ -291,6 +305,9 @@ func (c *client) receive() error {
 		}
 		c.number = -2
 	case c.number == -2:
+		if number == noNumber && fd < 0 {
+			return errRefused
+		}
 		if number < 0 || fd >= 0 {
 			return fmt.Errorf("its number is %d, with file %d", number, fd)
 		}

@@ -32,6 +32,8 @@ const (
 	stallTime = 10 * time.Minute
 	// repairTime is how often the server compares the directory with what it knows.
 	repairTime = 5 * time.Second
+	// lingerMax is how many refused clients at a time may keep their connections until they have read why.
+	lingerMax = 16
 	// closeTime is how long Close waits for members to read.
 	closeTime = time.Second
 )
@@ -98,6 +100,8 @@ type Fabric struct {
 	members []*member // by number; nil if no one has it
 	closed  bool
 	refused refusals
+	// lingering are clients that have been refused, and whose connections have not ended.
+	lingering map[*member]bool
 	// joins and lines limit clients that join, and lines about members; unlogged is how many of these are left out.
 	joins, lines bucket
 	unlogged     int
@@ -113,7 +117,7 @@ func New(c Config) (*Fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
 	}
-	f := &Fabric{cfg: c, layout: layout, joins: newBucket(joinBurst, c.joinRate), lines: newBucket(lineBurst, lineRate)}
+	f := &Fabric{cfg: c, layout: layout, lingering: map[*member]bool{}, joins: newBucket(joinBurst, c.joinRate), lines: newBucket(lineBurst, lineRate)}
 	if ok, err := f.restore(); ok || err != nil {
 		if err != nil {
 			return nil, fmt.Errorf("fabric %q: %w", c.Name, err)
@@ -180,8 +184,11 @@ func (f *Fabric) Close() error {
 	return nil
 }
 
-// closeMembers closes the connections of all members. Called with mu.
+// closeMembers closes the connections of all members, and of clients that have become none. Called with mu.
 func (f *Fabric) closeMembers() {
+	for m := range f.lingering {
+		m.conn.Close()
+	}
 	for _, m := range f.members {
 		if m != nil {
 			m.conn.Close()

@@ -6,7 +6,6 @@ package fabric
 
 import (
 	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -244,10 +243,7 @@ func TestStoreIsFull(t *testing.T) {
 	m.wait(keepsFabric(4, "blue/peer/0/"))
 	s.join(t)
 	m.wait(keepsFabric(4, "blue/peer/0/", "blue/peer/1/"))
-	extra := s.dial(t)
-	if _, _, err := extra.next(); !errors.Is(err, io.EOF) {
-		t.Errorf("one member too many: %v", err)
-	}
+	s.dial(t).checkRefused()
 	s.log.wait(t, "refused a connection of PID ")
 	a.close()
 	s.waitMembers(t, 1)

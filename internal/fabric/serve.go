@@ -23,6 +23,8 @@ const (
 	protocolVersion = 0
 	// memoryMessage comes with the memory.
 	memoryMessage = -1
+	// noNumber takes the place of the number of a client that becomes no member.
+	noNumber = -1
 	// acceptDelay is the time after which accepting is tried again, if the process has too many files for example.
 	acceptDelay = 100 * time.Millisecond
 )
@@ -117,7 +119,7 @@ func (f *Fabric) repair() {
 	}
 }
 
-// join makes a member of a connection, or closes it.
+// join makes a member of a connection, or refuses it.
 func (f *Fabric) join(conn *net.UnixConn) {
 	m, err := newMember(conn)
 	if err != nil {
@@ -127,7 +129,10 @@ func (f *Fabric) join(conn *net.UnixConn) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch err := f.admit(m); {
+	err = f.admit(m)
+	switch {
+	case err == nil:
+		return
 	case errors.Is(err, errFull):
 		switch n := f.refused.add(time.Now()); n {
 		case 0:
@@ -136,13 +141,30 @@ func (f *Fabric) join(conn *net.UnixConn) {
 		default:
 			f.log("refused PID %d, and %d others since the last such line: %v: raise members=", m.pid, n-1, err)
 		}
-		m.conn.Close()
-	case errors.Is(err, net.ErrClosed):
-		m.conn.Close()
-	case err != nil:
+	case !errors.Is(err, net.ErrClosed):
 		f.log("refused a connection of PID %d: %v", m.pid, err)
-		m.conn.Close()
 	}
+	f.refuse(m)
+}
+
+// refuse sends a client that becomes no member a number that none can have, for which QEMU reports an error. If the connection ended before QEMU
+// has read that, QEMU would read from it for ever, without a pause, and with it would hang a guest that runs and is to get a device. So it stays
+// until the client ends it, for as long as members may take to read, unless there are many. Called with mu.
+func (f *Fabric) refuse(m *member) {
+	// The socket has room for two messages, since nothing was sent before.
+	_, err := m.send([]message{{protocolVersion, -1}, {noNumber, -1}}, time.Now().Add(time.Second))
+	if err = errors.Join(err, m.conn.SetReadDeadline(time.Now().Add(f.cfg.stall))); err != nil || f.closed || len(f.lingering) == lingerMax {
+		m.conn.Close()
+		return
+	}
+	f.lingering[m] = true
+	f.running.Go(func() {
+		_, _ = m.conn.Read(make([]byte, 1))
+		m.conn.Close()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.lingering, m)
+	})
 }
 
 // admit gives a member its number, and starts its goroutines. Called with mu.
