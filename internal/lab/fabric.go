@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/smckit/smckit/internal/fabric"
@@ -24,6 +25,8 @@ type Fabric struct {
 	Members int
 	// Devices is how many each host has, each of which is a member; 1 if zero.
 	Devices int
+	// HotPlug names hosts that have no device at first, but a port for one: see PlugFabric.
+	HotPlug []string
 }
 
 // fabricServer serves the fabric of a lab.
@@ -87,11 +90,16 @@ func (lt *Test) ServeFabric() {
 	}
 }
 
-// addFabric gives a host its devices.
-func (s *machineSpec) addFabric(server *fabricServer, devices int) {
-	for i := range devices {
+// addFabric gives a host its devices, or a port for one that comes later.
+func (h *Host) addFabric(s *machineSpec, server *fabricServer, o Fabric) error {
+	if slices.Contains(o.HotPlug, h.Name) {
+		s.qemu = append(s.qemu, HotPlugPort(plugPort, o.Size)...)
+		return h.addMonitor(s)
+	}
+	for i := range o.Devices {
 		s.qemu = append(s.qemu, IvshmemDevice("fabric"+strconv.Itoa(i), server.entrance)...)
 	}
+	return nil
 }
 
 // IvshmemDevice returns the arguments of QEMU for a member of the fabric that is served at a path.

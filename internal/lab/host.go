@@ -34,6 +34,7 @@ type Host struct {
 	machine *machine
 	conn    *proto.Conn
 	hello   chan proto.Hello // one for each boot of the guest's kernel
+	monitor *monitor         // of the emulator, if the host gets a device later
 }
 
 // errEmulatorFault means that the emulator has ended itself because of an error of its own.
@@ -302,6 +303,7 @@ func (h *Host) stop() {
 	if h.conn != nil {
 		h.conn.Close()
 	}
+	h.monitor.close()
 	if h.disk != nil {
 		h.disk.Close()
 	}

@@ -177,7 +177,9 @@ func (h *Host) addDevices(s *machineSpec, o Options) error {
 	}
 	h.addWires(s)
 	if h.lab.fabric != nil {
-		s.addFabric(h.lab.fabric, o.Fabric.Devices)
+		if err := h.addFabric(s, h.lab.fabric, o.Fabric); err != nil {
+			return err
+		}
 	}
 	// The emulator keeps it open, too, and may live a moment longer than this process.
 	use, err := h.Kernel.use()
