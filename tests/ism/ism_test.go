@@ -59,7 +59,7 @@ func boot(t *testing.T, o lab.Options) *lab.Test {
 
 // setUp gives a host an address and a user EID.
 func setUp(lt *lab.Test, i int) {
-	lt.Must(lt.Hosts[i].Name, fmt.Sprintf(`ip link set lo up; ip link set eth0 up; ip addr add 10.0.0.%d/24 dev eth0
+	lt.Must(lt.Hosts[i].Name, fmt.Sprintf(`ip link set lo up; ip link set eth0 up; ip addr replace 10.0.0.%d/24 dev eth0
 smcr ueid add LAB
 sysctl -qw net.smc.remember_peers=0`, i+1))
 }
@@ -326,36 +326,46 @@ const driver = "/sys/bus/pci/drivers/smc-fabric"
 // unbound takes the device from the driver of a host.
 func unbound(t *testing.T, lt *lab.Test, host string) {
 	pci := device(lt, host)
-	without(t, lt, host, "echo "+pci+" >"+driver+"/unbind", "echo "+pci+" >"+driver+"/bind", func() { unusedExplained(t, lt, host, pci) })
+	without(t, lt, host,
+		func() { lt.Must(host, "echo "+pci+" >"+driver+"/unbind") },
+		func() { unusedExplained(t, lt, host, pci) },
+		func() { lt.Must(host, "echo "+pci+" >"+driver+"/bind") })
 }
 
 // unplugged has a host's PCI bus lose the device, and find it again.
 func unplugged(t *testing.T, lt *lab.Test, host string) {
 	pci := "/sys/bus/pci/devices/" + device(lt, host)
-	without(t, lt, host, "echo 1 >"+pci+"/remove", "echo 1 >/sys/bus/pci/rescan", func() { lt.Must(host, "! test -e "+pci) })
+	without(t, lt, host,
+		func() { lt.Must(host, "echo 1 >"+pci+"/remove") },
+		func() { lt.Must(host, "! test -e "+pci) },
+		func() { lt.Must(host, "echo 1 >/sys/bus/pci/rescan") })
 }
 
 // without takes the device from a host: connections end at once at both ends, and new ones are TCP until it is back.
-func without(t *testing.T, lt *lab.Test, host, take, giveBack string, check func()) {
+func without(t *testing.T, lt *lab.Test, host string, take, check, giveBack func()) {
 	t.Helper()
 	address, echo := serve(lt, "echo", 5005)
 	p := keep(t, lt, address, 10)
-	lt.Must(host, take)
+	take()
 	fails(t, p)
 	check()
-	before := lt.Counters("b")
 	lab.Kill(t, echo)
 	address, echo = serve(lt, "echo", 5006)
 	defer lab.Kill(t, echo)
+	fallsBack(t, lt, address, host)
+	giveBack()
+	// All of them may be the first contact.
+	onlySMCDFrom(t, lt, address, 20)
+}
+
+// fallsBack makes a connection from a to b, which is TCP, as a host has no device.
+func fallsBack(t *testing.T, lt *lab.Test, address, host string) {
+	t.Helper()
+	before := lt.Counters("b")
 	lt.Must("a", "smcflow check --size 100000 "+address)
 	if now := lt.Counters("b"); now.Connections.ServerV2 != before.Connections.ServerV2 || now.FellBack() != before.FellBack()+1 {
 		t.Errorf("without the device of %s: %+v, was %+v", host, now, before)
 	}
-	lt.Must(host, giveBack)
-	// All of them may be the first contact.
-	all := counters(lt)
-	lt.Must("a", "smcflow check --conns 20 --size 10000 "+address)
-	onlySMCD(t, lt, all, 20)
 }
 
 // unusedExplained checks what is said of a device that is a fabric, but that the module does not use.
