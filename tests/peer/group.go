@@ -48,6 +48,7 @@ type LinkGroup struct {
 	Kept           [][]byte
 	DeletedRkeys   []uint32
 	LinkTests      int
+	Keyless        int    // CONFIRM RKEY without a key on one of two links, before DELETE LINK for it
 	Deletion       []byte // the last DELETE LINK for one of two links that LoseLink has taken
 	ImmediateCount int    // messages as immediate data
 	Gone           bool

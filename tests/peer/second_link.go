@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,9 @@ func (g *LinkGroup) notePairs(b []byte) {
 
 // noteKeys takes in the keys in a CONFIRM RKEY of our module. The caller holds the lock.
 func (g *LinkGroup) noteKeys(by *QP, msg []byte) {
+	if g.Second != nil && msg[4] == 0 && !slices.ContainsFunc(g.llc, func(a arrived) bool { return a.msg[0] == DeleteLink }) {
+		g.Keyless++
+	}
 	if g.Second == nil || msg[4] == 0 {
 		return
 	}

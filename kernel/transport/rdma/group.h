@@ -383,6 +383,7 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group);
 void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_next_call(struct smc_lgr_rdma *group);
+void smc_rdma_llc_start_calls(struct smc_lgr_rdma *group);
 void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call);
 void smc_rdma_llc_call_lost(struct smc_link *link);
 void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, int result);

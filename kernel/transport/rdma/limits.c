@@ -27,6 +27,7 @@ enum entry {
 	DELAY_MR,	/* milliseconds that the creation of a memory region takes */
 	REFUSE_REG,	/* as REFUSE_MR, work requests that register a buffer */
 	DELAY_REG,	/* milliseconds before such a work request is posted */
+	DELAY_STOP,	/* milliseconds that it takes to stop a link */
 	FIRST_GID,	/* the places of a port's GID table below this are empty */
 	DELAY_GID,	/* milliseconds from when a port is active until it has GIDs */
 	FAIL_QP,	/* when it is written: the number of a link, whose queue pair goes into error */
@@ -46,6 +47,7 @@ static const char *const names[N_ENTRIES] = {
 	[DELAY_MR] = "delay_mr",
 	[REFUSE_REG] = "refuse_reg",
 	[DELAY_REG] = "delay_reg",
+	[DELAY_STOP] = "delay_stop",
 	[FIRST_GID] = "first_gid",
 	[DELAY_GID] = "delay_gid",
 	[FAIL_QP] = "fail_qp",
@@ -203,6 +205,13 @@ void smc_rdma_delay_reg(void)
 {
 	might_sleep();
 	test_delays(DELAY_REG);
+}
+
+/* smc_rdma_delay_stop() - sleeps for delay_stop of rdma_test, while a link is stopped. */
+void smc_rdma_delay_stop(void)
+{
+	might_sleep();
+	test_delays(DELAY_STOP);
 }
 
 /* smc_rdma_post_reg() - posts a work request that registers a buffer. Any context. Return: 0 or a negative errno. */

@@ -35,6 +35,7 @@ struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *li
 struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limits, struct ib_qp_init_attr *init);
 struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits, u32 pages);
 void smc_rdma_delay_reg(void);
+void smc_rdma_delay_stop(void);
 int smc_rdma_post_reg(struct ib_qp *qp, struct smc_rdma_limits *limits, const struct ib_reg_wr *wr);
 const struct ib_gid_attr *smc_rdma_get_gid(struct ib_device *ib, u32 port, int index);
 unsigned long smc_rdma_gid_delay(void);

@@ -335,6 +335,7 @@ void smc_link_stop(struct smc_link *link)
 	/* Taking sq_lock waits for senders that have not seen the new state; after this, none is added to the lists. */
 	smc_link_wake(link);
 	smc_link_acks_end(link);
+	smc_rdma_delay_stop();
 	/* Before that the queue pair has nothing, and cannot be drained. */
 	if (link->qp && link->inited)
 		ib_drain_qp(link->qp);

@@ -394,6 +394,7 @@ static void free_slot(struct smc_link *link)
 	spin_lock_bh(&group->lock);
 	smc_rtoken_clear(link);
 	group->links[link->slot] = NULL;
+	smc_rdma_llc_start_calls(group);
 	spin_unlock_bh(&group->lock);
 	mutex_unlock(&group->end_mutex);
 	smc_rdma_failover_drained(link);
@@ -503,6 +504,9 @@ void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell)
 	bool last, ours;
 
 	might_sleep();
+	spin_lock_bh(&group->lock);
+	link->no_delete = !tell;
+	spin_unlock_bh(&group->lock);
 	ours = stop_link(link);
 	if (tell || READ_ONCE(link->peer_stopped))
 		smc_rdma_llc_link_lost(link);

@@ -68,14 +68,6 @@ bool smc_rdma_add_allows_call(const struct smc_lgr_rdma *group)
 	return !add->msg && !add->handles && (add->calls || add->step == SMC_RDMA_ADD_ENDING);
 }
 
-/* Runs the first call that waits, if it may begin. */
-static void start_calls(struct smc_lgr_rdma *group)
-{
-	lockdep_assert_held(&group->lock);
-	if (!group->llc.call_runs && !list_empty(&group->llc.calls) && smc_rdma_add_allows_call(group))
-		smc_rdma_llc_next_call(group);
-}
-
 /* Both hosts have sent the keys of all RMBs that the other one knows: CONFIRM LINK is awaited, and calls may run meanwhile. */
 static void await_confirm(struct smc_lgr_rdma *group)
 {
@@ -174,7 +166,7 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell, int err)
 	group->add.calls = false;
 	if (link)
 		link->active = false;
-	start_calls(group); /* to end the link may take seconds */
+	smc_rdma_llc_start_calls(group); /* to end the link may take seconds */
 	spin_unlock_bh(&group->lock);
 	if (link)
 		smc_lgr_rdma_remove_link(link, tell);
@@ -577,7 +569,7 @@ static void add_work(struct work_struct *work)
 	if (add->step == SMC_RDMA_ADD_NONE && !group->llc.call_runs)
 		smc_rdma_llc_next_call(group);
 	else
-		start_calls(group);
+		smc_rdma_llc_start_calls(group);
 	if (!delayed_work_pending(&add->work)) {
 		if (add->step != SMC_RDMA_ADD_NONE)
 			smc_rdma_add_queue(group, max_t(long, add->deadline - jiffies, 0));

@@ -23,7 +23,25 @@
 static bool wants_keys(const struct smc_link *link)
 {
 	lockdep_assert_held(&link->group->lock);
-	return !link->delete_sent && (link->llc.confirmed || link->group->add.link == link);
+	return !link->delete_sent && !link->no_delete && (link->llc.confirmed || link->group->add.link == link);
+}
+
+/*
+ * Does a call have to wait for DELETE LINK? An RMB that is made while a link is stopped gets no key there, and the peer would read in
+ * CONFIRM RKEY that the link has failed because of us (RFC 7609, C.7.1). smc_rdma_llc_link_lost() has the call begin. If DELETE LINK
+ * cannot be sent, the group ends, or the link leaves its slot.
+ */
+static bool awaits_delete_link(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
+{
+	struct smc_link *link;
+
+	lockdep_assert_held(&group->lock);
+	if (call->type != SMC_LLC_CONFIRM_RKEY)
+		return false;
+	smc_for_each_link(group, link)
+		if (wants_keys(link) && list_empty(&smc_rdma_buf_map_of(call->rmb, link)->list))
+			return true;
+	return false;
 }
 
 /* The keys of an RMB: first on the link that carries the message, then on the others. */
@@ -91,13 +109,16 @@ static bool call_is_awaited(const struct smc_lgr_rdma *group)
 	return !list_empty(calls) && !(list_is_singular(calls) && list_is_first(&group->delete_call.list, calls));
 }
 
-/* smc_rdma_llc_next_call() - runs the first call that waits, unless a link is added, which goes first. Any context. */
+/*
+ * smc_rdma_llc_next_call() - runs the first call that waits, unless a link is added, which goes first, or the peer does not know yet that
+ * one is lost. Any context.
+ */
 void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
 	lockdep_assert_held(&group->lock);
-	group->llc.call_runs = call && smc_rdma_add_allows_call(group);
+	group->llc.call_runs = call && smc_rdma_add_allows_call(group) && !awaits_delete_link(group, call);
 	if (!group->llc.call_runs) {
 		if (call_is_awaited(group))
 			smc_rdma_add_expedite(group);
@@ -108,6 +129,14 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 	group->llc.overtaken = false;
 	send_call(group, call);
 	smc_rdma_llc_mod_timer(group, SMC_RDMA_ANSWER_TIMEOUT);
+}
+
+/* smc_rdma_llc_start_calls() - runs the first call that waits, if none runs and it may begin. Any context. */
+void smc_rdma_llc_start_calls(struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	if (!group->llc.call_runs && !list_empty(&group->llc.calls) && smc_rdma_add_allows_call(group))
+		smc_rdma_llc_next_call(group);
 }
 
 /* The running call is over. */

@@ -188,6 +188,7 @@ void smc_rdma_llc_link_lost(struct smc_link *link)
 	other = smc_lgr_rdma_other_link(link);
 	if (other && !link->delete_sent)
 		send_delete_one(link, other);
+	smc_rdma_llc_start_calls(link->group);
 	spin_unlock_bh(&link->group->lock);
 }
 
