@@ -70,7 +70,7 @@ func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 	wellBehaved := []string{"WellBehaved|Version20|LinkTested|IdleServers|Buffers", "Receives|SendQueue|LinkGroupIDs|CompletionVectors|PortFlap|TrafficClass"}
 	bad := []string{
 		"OutOfSync$", "OutOfSyncSilent|TestLinkWrong|Keepalive|Abort|Abandoned", "CDC", "LLC$", "DeleteLink|LongLLC", "RoCE", "Immediate", "StalledHandshakes",
-		"KeysOfStopping", "AsymmetricLinks|AnswersCrossed|Unacknowledged|ProvenServer", "RefusedKeys|RefusedForLink|OperatorDeletes|ParallelLinks", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
+		"KeysOfStopping|RMBsOfStopping", "AsymmetricLinks|AnswersCrossed|Unacknowledged|ProvenServer", "RefusedKeys|RefusedForLink|OperatorDeletes|ParallelLinks", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
 	}
 	if lab.Full() {
 		wellBehaved = append(wellBehaved, "MostConns", "IdleClients")

@@ -6,6 +6,7 @@ package badpeer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -44,6 +45,69 @@ func TestKeysOfStopping(t *testing.T) {
 				func(context.Context) error { return g.DeletedFor(peer.PathLost, false) },
 				func(ctx context.Context) error { return c.Exchange(ctx, 500) },
 				func(ctx context.Context) error { return first.Exchange(ctx, 500) }, g.UseNewConn, c.Close, first.Close)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// fills opens as many connections as a group may have RMBs, and closes all but the first.
+func fills(ctx context.Context, g *peer.LinkGroup) error {
+	var open []*peer.Conn
+	for range 254 {
+		c, err := g.Open(ctx)
+		if err != nil {
+			return fmt.Errorf("connection %d: %w", len(open)+2, err)
+		}
+		open = append(open, c)
+	}
+	for _, c := range open {
+		if err := c.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstContact checks that our server makes another group for a connection, which then is TCP.
+func firstContact(ctx context.Context, g *peer.LinkGroup) error {
+	c := g.NewConn()
+	if err := c.Begin(ctx); err != nil {
+		return err
+	}
+	m, err := c.TCP.Message(ctx, peer.Accept)
+	if err == nil && m[7]&8 == 0 {
+		err = errors.New("ACCEPT without first contact")
+	}
+	if err != nil {
+		return err
+	}
+	return c.SendDecline(ctx, 0)
+}
+
+// TestRMBsOfStopping has a group with as many RMBs as it may have, all of which wait while our module stops a link. Our server makes
+// another group for a new connection, our client waits. Neither declines.
+func TestRMBsOfStopping(t *testing.T) {
+	peer.RoCEGuest.Set(t, "net.smc.rmem", "16384")
+	peer.RoCEGuest.Set(t, "net.smc.wmem", "16384")
+	s := openLinked(t, 79)
+	for i, server := range []bool{false, true} {
+		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Timeout)
+			defer cancel()
+			g, c := s.openBoth(ctx, t, peer.Address(79, byte(i+1)), server)
+			if err := fills(ctx, g); err != nil {
+				t.Fatal(err)
+			}
+			stopsSecond(t, g, 2*time.Second)
+			opens := firstContact
+			if server {
+				opens = func(ctx context.Context, g *peer.LinkGroup) error { return g.UseNewConn(ctx) }
+			}
+			err := peer.InTurn(ctx, func(ctx context.Context) error { return opens(ctx, g) },
+				func(ctx context.Context) error { return g.LoseLink(ctx, g.Second.QP) },
+				func(ctx context.Context) error { return c.Exchange(ctx, 500) }, g.UseNewConn, c.Close)
 			if err != nil {
 				t.Error(err)
 			}

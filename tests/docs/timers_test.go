@@ -65,6 +65,7 @@ var localTimes = map[string]string{
 	"LOOK_INTERVAL":          "how often acknowledgements are looked at",
 	"BALANCE_DELAY":          "before connections of this host are distributed over links",
 	"PASSED_TIME":            "how long a passed test counts",
+	"RMB_INTERVAL":           "how often a client looks for an RMB that it may use",
 	"KEEPALIVE_LIMIT":        "the least that SO_KEEPALIVE may set",
 	"ACK_TIMEOUT":            "an attribute of queue pairs, of which the adapter makes a time",
 }

@@ -10,6 +10,8 @@
 
 /* How long the server has for CONFIRM LINK. */
 #define CLIENT_CONFIRM_LINK_TIMEOUT (4 * HZ)
+/* How often a connection that waits for an RMB looks for one. */
+#define RMB_INTERVAL (HZ / 50)
 
 static u8 with_r(u8 path)
 {
@@ -135,7 +137,23 @@ static int client_form_lgr(struct smc_rdma_offer *ro, const struct smc_clc_accep
 	return smc_link_to_rtr(ro->link) ? SMC_REASON_READY_LINK : 0;
 }
 
-/* Takes a place in the group that the server means. Return: 0 or a reason. */
+/*
+ * Makes a connection in the group that the server means. If data of a lost link may still come for all idle RMBs, the rendezvous is called
+ * again. Return: 0, -EINPROGRESS or a reason.
+ */
+static int client_make_conn(struct smc_rdma_offer *ro)
+{
+	int rc = smc_rdma_make_conn(ro);
+
+	if (rc != -EXFULL)
+		return rc;
+	if (!time_before(jiffies, ro->last))
+		return SMC_REASON_MEM;
+	ro->offer->deadline = jiffies + RMB_INTERVAL;
+	return -EINPROGRESS;
+}
+
+/* Takes a place in the group that the server means. Return: 0, -EINPROGRESS or a reason. */
 static int client_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_key key;
@@ -150,7 +168,7 @@ static int client_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_accep
 	if (ro->first)
 		return client_form_lgr(ro, peer);
 	ro->link = smc_lgr_rdma_get_link(smc_lgr_rdma_of(lgr), peer);
-	return ro->link ? smc_rdma_make_conn(ro) : SMC_REASON_NO_ACTIVE_LINK;
+	return ro->link ? client_make_conn(ro) : SMC_REASON_NO_ACTIVE_LINK;
 }
 
 static void rdma_fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
@@ -200,8 +218,9 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 	if (peer->version > 2 || !ro->path[peer->version - 1].dev)
 		return -EPROTO;
 	if (!offer->conn) {
-		ro->last = jiffies + SMC_RDMA_LLC_WAIT;
-		rc = client_join_lgr(ro, peer);
+		if (!ro->lgr)
+			ro->last = jiffies + SMC_RDMA_LLC_WAIT;
+		rc = ro->lgr ? client_make_conn(ro) : client_join_lgr(ro, peer);
 		if (rc)
 			return rc;
 		rc = smc_rdma_set_peer(ro, peer);

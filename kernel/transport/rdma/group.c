@@ -43,15 +43,6 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 }
 
 /*
- * smc_lgr_rdma_has_rmb() - is there an RMB for one more connection? A peer has SMC_RDMA_RTOKENS rows, for RMBs in use
- * or not. A hint.
- */
-bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
-{
-	return READ_ONCE(group->n_rmbs) < SMC_RDMA_RTOKENS || !list_empty_careful(&group->rmbs);
-}
-
-/*
  * smc_lgr_rdma_fits() - lgr_fits of the transport. The hint is the server's ACCEPT, or NULL for a server, whose
  * connections also wait for a group that is being formed.
  */
@@ -67,8 +58,10 @@ bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *end
 	else if (group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group))
 		fits = smc_lgr_rdma_find_link(group, hint) &&
 		       (hint || smc_lgr_same_ends(&lgr->key.ends, ends) || smc_lgr_rdma_serves(group, ends));
+	/* A client has no choice. It waits for an RMB. */
+	fits = fits && (hint || smc_lgr_rdma_has_quiet_rmb(group));
 	spin_unlock_bh(&group->lock);
-	return fits && (hint || smc_lgr_rdma_has_rmb(group));
+	return fits;
 }
 
 /*
@@ -331,25 +324,6 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, struct smc_memory_po
 	return buf;
 }
 
-/*
- * Returns an RMB that another connection has asked for in the same size. If the group may have no more RMBs, any will
- * do.
- */
-static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool full)
-{
-	struct smc_rdma_buf *buf, *any = NULL;
-
-	lockdep_assert_held(&group->lock);
-	list_for_each_entry(buf, &group->rmbs, list) {
-		if (!smc_lgr_rdma_rmb_is_quiet(group, buf))
-			continue;
-		if (buf->asked == code)
-			return buf;
-		any = any ?: buf;
-	}
-	return full ? any : NULL;
-}
-
 /* smc_lgr_rdma_adapters_done() - has each link's adapter registered a buffer, and sent all data of a ring? Any context. */
 bool smc_lgr_rdma_adapters_done(const struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
 {
@@ -398,20 +372,22 @@ static struct smc_rdma_buf *reuse_buf(struct smc_lgr_rdma *group, struct smc_mem
 /*
  * smc_lgr_rdma_buf() - returns an RMB or a send ring for a connection over a link: one that another connection had, or
  * a new one. If memory is short, or near a ceiling, it is smaller than the code says. The pool is that of the
- * connection's namespace. Return: the buffer, ERR_PTR(-EDQUOT) at a ceiling, or ERR_PTR(-ENOMEM) and the like.
+ * connection's namespace. Return: the buffer, ERR_PTR(-EDQUOT) at a ceiling, ERR_PTR(-EXFULL) if an RMB will be quiet soon, or
+ * ERR_PTR(-ENOMEM) and the like.
  */
 struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_buf *found;
-	bool full;
+	bool full, waits;
 	u8 id = 0;
 
 	might_sleep();
 	code = smc_memory_code(pool, code, SMC_RDMA_CODE_PAGE);
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
-	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
+	found = rmb ? smc_lgr_rdma_idle_rmb(group, code, full) : idle_ring(group, code);
+	waits = !found && full && smc_lgr_rdma_has_rmb(group);
 	if (found) {
 		list_del_init(&found->list);
 		found->moved_to = 0;
@@ -424,7 +400,9 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_p
 	spin_unlock_bh(&group->lock);
 	if (found)
 		return reuse_buf(group, pool, found);
-	return full ? ERR_PTR(-ENOSPC) : make_buf(link, pool, id, code);
+	if (full)
+		return ERR_PTR(waits ? -EXFULL : -ENOSPC);
+	return make_buf(link, pool, id, code);
 }
 
 /*

@@ -268,7 +268,6 @@ void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
 bool smc_lgr_rdma_add_idle(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
 void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id);
 bool smc_lgr_rdma_adapters_done(const struct smc_lgr_rdma *group, struct smc_rdma_buf *buf);
-bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);
 struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code);
 void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most);
 void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc);
@@ -314,6 +313,9 @@ void smc_rtoken_clear(struct smc_link *link);
 bool smc_rtoken_serves(const struct smc_link *link);
 
 /* rmb_reuse.c */
+bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);
+bool smc_lgr_rdma_has_quiet_rmb(const struct smc_lgr_rdma *group);
+struct smc_rdma_buf *smc_lgr_rdma_idle_rmb(const struct smc_lgr_rdma *group, u8 code, bool full);
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);
 void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *rmb);
 void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token);

@@ -241,7 +241,7 @@ static int publish_conn(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_make_conn() - makes a connection in the place that the rendezvous has in a group, over its link.
- * Return: 0 or a reason.
+ * Return: 0, -EXFULL if the group, which this rendezvous does not form, has no RMB for it yet, or a reason.
  */
 int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 {
@@ -249,6 +249,8 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	struct smc_conn *conn;
 
 	might_sleep();
+	if (PTR_ERR(rc) == -EXFULL)
+		return -EXFULL;
 	if (IS_ERR(rc))
 		return memory_reason(PTR_ERR(rc));
 	smc_lgr_get(ro->lgr);

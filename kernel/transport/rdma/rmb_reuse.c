@@ -17,6 +17,42 @@
 /* After this many requests in a row without an answer, assume that the peer will never answer. */
 #define UNANSWERED 8
 
+/*
+ * smc_lgr_rdma_has_rmb() - is there an RMB for one more connection, now or soon? A peer has SMC_RDMA_RTOKENS rows, for RMBs in
+ * use or not. Any context.
+ */
+bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	return group->n_rmbs < SMC_RDMA_RTOKENS || !list_empty(&group->rmbs);
+}
+
+/* smc_lgr_rdma_has_quiet_rmb() - is there an RMB for one more connection now? Any context. */
+bool smc_lgr_rdma_has_quiet_rmb(const struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	return group->n_rmbs < SMC_RDMA_RTOKENS || smc_lgr_rdma_idle_rmb(group, 0, true);
+}
+
+/*
+ * smc_lgr_rdma_idle_rmb() - returns an RMB that another connection has asked for in the same size, or NULL. If the group may have no
+ * more RMBs, any will do. Any context.
+ */
+struct smc_rdma_buf *smc_lgr_rdma_idle_rmb(const struct smc_lgr_rdma *group, u8 code, bool full)
+{
+	struct smc_rdma_buf *buf, *any = NULL;
+
+	lockdep_assert_held(&group->lock);
+	list_for_each_entry(buf, &group->rmbs, list) {
+		if (!smc_lgr_rdma_rmb_is_quiet(group, buf))
+			continue;
+		if (buf->asked == code)
+			return buf;
+		any = any ?: buf;
+	}
+	return full ? any : NULL;
+}
+
 /* Makes an RMB reusable, which neither end needs any more. */
 static void make_reusable(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 {

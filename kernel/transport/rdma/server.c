@@ -125,6 +125,8 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 static void server_leave_lgr(struct smc_rdma_offer *ro)
 {
 	smc_rdma_stop_waiting(ro);
+	smc_link_put(ro->link);
+	ro->link = NULL;
 	smc_lgr_leave(ro->lgr);
 	ro->lgr = NULL;
 	ro->placed = false;
@@ -141,11 +143,12 @@ static int server_make_conn(struct smc_rdma_offer *ro, const struct smc_clc_prop
 			return rc;
 		if (ro->first)
 			return server_form_lgr(ro, p);
-		rc = wait_for_group(ro);
-		if (rc == -EAGAIN)
+		rc = wait_for_group(ro) ?: smc_rdma_make_conn(ro);
+		/* The last quiet RMB is another connection's now, or not quiet any more: another group takes this one. */
+		if (rc == -EAGAIN || rc == -EXFULL)
 			server_leave_lgr(ro);
-	} while (rc == -EAGAIN);
-	return rc ?: smc_rdma_make_conn(ro);
+	} while (rc == -EAGAIN || rc == -EXFULL);
+	return rc;
 }
 
 static int server_match(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
