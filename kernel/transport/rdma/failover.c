@@ -78,9 +78,9 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_rdma_failover_recv() outside of an RCU section");
 	spin_lock_bh(&rc->recv_lock);
+	moved = rc->rx_link != link->serial;
 	/* While messages are awaited, a second validation changes nothing: they come before all others. */
-	moved = rc->rx_link && rc->rx_link != link->serial;
-	gap = moved && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
+	gap = moved && rc->rx_link && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
 	lost = gap && !smc_rdma_failover_await(rc, rc->rx_link, seq);
 	rc->rx_link = link->serial;
 	if (moved)
@@ -375,6 +375,7 @@ static bool repeat_last(struct smc_rdma_conn *rc)
 	if (rc->over && !rc->last_out && READ_ONCE(rc->link->lost_called)) {
 		from = rc->link;
 		take_back(rc);
+		rc->validate = true;
 		WRITE_ONCE(rc->link, smc_link_get(to));
 	}
 	spin_unlock(&rc->lock);
@@ -388,8 +389,9 @@ static bool repeat_last(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_failover_ended() - a message that closes a connection may be lost with its link, which has been stopped. If the
- * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data, so there is
- * nothing to validate. Softirq; the caller has a reference on the connection.
+ * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data. Validation goes
+ * first, by which the peer knows that data by the old link may be late, and uses its RMB for no other connection yet. Softirq; the
+ * caller has a reference on the connection.
  */
 void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
 {

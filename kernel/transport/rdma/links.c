@@ -183,8 +183,7 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 /*
  * smc_lgr_rdma_rmb_is_quiet() - can nothing arrive any more that a peer has written for the connection that had an RMB? The last message
  * of that may have come by another link than data before it, which is late as long as its link can receive: until the link has been
- * stopped. A peer of this implementation sends DELETE LINK before it sends anything by the other link; others do so a little later. Any
- * context.
+ * stopped. The peer's failover validation tells by which link it sends now; DELETE LINK for the other one may come later. Any context.
  */
 bool smc_lgr_rdma_rmb_is_quiet(const struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb)
 {
