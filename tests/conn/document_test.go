@@ -61,7 +61,7 @@ rules is needed:
   sleepers after a full barrier.
 
 ` + "`tests/conn/failover.pml`" + ` has spin check one direction of a connection of SMC-R whose links are lost at either end, while
-it is written, read and closed, and packets of a lost link are late.
+it is written, read and closed, and packets of a lost link are late, so that none of them gets into the RMB of the next connection.
 `
 
 // orderly are the events of a connection that nothing happens to.

@@ -20,6 +20,8 @@
  *   SHUTS   the writer may shut down before it closes
  *   STRAY   data of a link that was lost may come until the receiver has stopped it, too, while the receiver may send by the last
  *           link all the time; not with IMM or URGENT
+ *   REUSE   the RMB goes to the next connection when nothing of a lost link can come any more; the sender's connection may end before
+ *           the receiver has its last message. With STRAY, and not with a third link, by which what is written again may be late, too
  *   REACH   a state that has to be reached: then the verifier reports a violated claim
  *
  * Positions and sequence numbers do not wrap here; tests/wire has tests in which they do.
@@ -28,6 +30,7 @@
 #define FLAG_D	1
 #define FLAG_C	2
 #define FLAG_U	4			/* the last byte is urgent */
+#define FLAG_A	8			/* not all data has been sent */
 
 mtype = { VALIDATION, MESSAGE, IMMEDIATE };
 
@@ -70,10 +73,17 @@ byte cons_sent[LAST + 1];		/* the last consumer cursor that was sent by each lin
 bool rx_urgent;				/* the reader knows of the urgent byte */
 bool rx_eof;				/* the reader has seen the end of the stream */
 bool over;				/* the connection has been closed, or reset */
-
 #ifdef STRAY
 byte stray_from, stray_to, stray_link;	/* data of a link that was left, and still arrives */
 byte limit;				/* messages report no data beyond it; 0: there is none */
+#endif
+#ifdef REUSE
+bool ended;				/* the sender's connection: it writes nothing more, and only repeats its last message */
+bool closed, reused;			/* the receiver's: its RMB waits for the next connection, or has one */
+#else
+#define ended	false
+#define closed	over
+#define reused	false
 #endif
 
 /*
@@ -156,7 +166,7 @@ inline catch_up()
 #define IS_URGENT(end)	((end) == 1 && (urgent_sent == 0 || urgent_again))
 #else
 #if defined(STRAY) && !defined(W_NO_LIMIT)
-#define SENDABLE	(limit && written > limit -> limit : written)
+#define SENDABLE	(ended -> prod : (limit && written > limit -> limit : written))
 #else
 #define SENDABLE	written
 #endif
@@ -167,7 +177,7 @@ inline catch_up()
 #ifdef W_CLOSES_BEFORE_DATA
 #define FLAGS(end)	flags
 #else
-#define FLAGS(end)	((end) == written -> flags : 0)
+#define FLAGS(end)	((end) == written -> flags : (ended -> FLAG_D | FLAG_C | FLAG_A : 0))
 #endif
 
 inline post(kind, end)
@@ -264,6 +274,9 @@ inline lose_wire()
 #ifdef W_NO_VALIDATION
 #define SENDS		(!tx_down)
 #define VALIDATES	false
+#elif defined(W_ENDS_WITHOUT_VALIDATION)
+#define SENDS		(!tx_down && (!validate || ended))
+#define VALIDATES	(!tx_down && validate && !ended)
 #elif defined(W_MESSAGE_FIRST)
 #define SENDS		(!tx_down && !(validate && !due))
 #define VALIDATES	(!tx_down && validate && !due)
@@ -347,6 +360,10 @@ proctype Sender()
 	:: atomic { !over && !tx_down && cons_sent[tx_link] > cons -> recv_cons(tx_link) }
 	:: atomic { !over && tx_link < LAST && cons_sent[tx_link + 1] > cons -> recv_cons(tx_link + 1) }
 
+#ifdef REUSE
+	/* The receiver's application has closed, too: smc_rdma_stop_writing() */
+	:: atomic { !over && !ended && (flags_sent & FLAG_C) -> ended = true }
+#endif
 #ifdef STRAY
 	/* The receiver says that it has stopped all links before: unlimit_writes() */
 	:: atomic { !over && limit && rx_down >= tx_link -> limit = 0 }
@@ -388,6 +405,7 @@ proctype Adapter()
 #endif
 #ifdef STRAY
 	:: atomic { !over && stray_from < stray_to && rx_down <= stray_link ->
+		assert(!reused);			/* nothing is stored in the RMB of another connection */
 		assert(ring[stray_from % N] <= pos || ring[stray_from % N] == stray_from + 1);
 		stray_from = 0; stray_to = 0 }
 #endif
@@ -514,23 +532,34 @@ proctype Queue(byte l)
 	od
 }
 
+/* smc_lgr_rdma_rmb_is_quiet(): the links that the sender has left have been stopped. The module waits no longer than a packet can be late. */
+#ifdef W_REUSES_AT_ONCE
+#define QUIET		true
+#else
+#define QUIET		(rx_down >= rx_link)
+#endif
+
 /* The reader, and the receiver's links. */
 proctype Receiver()
 {
 	do
-	:: atomic { !over && pos < rx_prod ->
+	:: atomic { !over && !closed && pos < rx_prod ->
 		assert(ring[pos % N] == pos + 1);	/* no byte is lost, or comes twice or out of order */
 		ring[pos % N] = 0;
 		pos++ }
-	:: atomic { !over && pos == rx_prod && rx_flags && !(rx_eof && rx_flags == FLAG_D) ->
-		assert(pos == written);			/* the end of the stream: nothing is missing */
+	:: atomic { !over && !closed && pos == rx_prod && rx_flags && !(rx_eof && rx_flags == FLAG_D) ->
+		assert(pos == written || (rx_flags & FLAG_A));	/* the end of the stream: nothing is missing */
 #ifdef URGENT
 		assert(rx_urgent || !pos);
 #endif
 		if
-		:: rx_flags & FLAG_C -> over = true
+		:: rx_flags & FLAG_C -> closed = true
 		:: else -> rx_eof = true
 		fi }
+#ifdef REUSE
+	:: atomic { closed && !reused && QUIET -> reused = true }
+	:: atomic { reused -> over = true }
+#endif
 	:: atomic { !over && rx_down == rx_ended && rx_ended >= tx_link && cons_sent[rx_ended] < pos -> cons_sent[rx_ended] = pos }
 #ifdef STRAY
 	/* The receiver's own connection may use the last link all the time. */

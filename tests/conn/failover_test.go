@@ -16,6 +16,7 @@ var (
 	switched     = []string{"N=2", "SND=2", "TOTAL=3", "LAST=1", "QUEUE=2"}
 	switchedShut = []string{"N=2", "SND=2", "TOTAL=2", "LAST=1", "QUEUE=2", "SHUTS"}
 	stray        = []string{"N=2", "SND=2", "TOTAL=3", "LAST=1", "QUEUE=2", "STRAY"}
+	reused       = []string{"N=2", "SND=2", "TOTAL=2", "LAST=1", "QUEUE=2", "STRAY", "REUSE"}
 	smallRing    = []string{"N=2", "SND=1", "TOTAL=3", "LAST=1", "QUEUE=2", "LOSES"}
 	urgentByte   = []string{"N=2", "SND=2", "TOTAL=2", "LAST=1", "QUEUE=2", "URGENT", "LOSES"}
 	immediate    = []string{"N=2", "SND=2", "TOTAL=3", "LAST=1", "QUEUE=2", "IMM", "LOSES"}
@@ -44,7 +45,7 @@ func searchFailover(t *testing.T, defines []string, added ...string) string {
 // TestFailover makes spin search every interleaving of writing, reading, closing and the loss of links.
 func TestFailover(t *testing.T) {
 	for name, defines := range map[string][]string{
-		"switched": switched, "switched, shut down": switchedShut, "stray": stray, "small ring": smallRing, "urgent byte": urgentByte,
+		"switched": switched, "switched, shut down": switchedShut, "stray": stray, "reused": reused, "small ring": smallRing, "urgent byte": urgentByte,
 		"immediate": immediate, "returned": returned, "returned, full ring": returnedFull,
 	} {
 		t.Run(name, func(t *testing.T) { complete(t, searchFailover(t, defines)) })
@@ -65,6 +66,9 @@ func TestFailoverReaches(t *testing.T) {
 		{"a message is late", switched, "rx_link == 1 && rx_seq == 2 && len(cq[0])"},
 		{"data is limited", stray, "limit && written > limit && pos && rx_down == 0"},
 		{"data is late", stray, "stray_from < stray_to && tx_link == 1 && rx_prod && rx_down == 0"},
+		{"an RMB waits for data that is late", reused, "closed && !reused && stray_from < stray_to && rx_down == 0 && pos == 2"},
+		{"an RMB waits after a repeated last message", reused, "closed && !reused && ended && (rx_flags & FLAG_A) && rx_down == 0"},
+		{"an RMB is used again", reused, "reused && tx_link == 1"},
 		{"a message is held", immediate, "held && pos < held_prod"},
 		{"nothing is lost that matters", immediate, "over && lost && pos == 3"},
 		{"a reset", immediate, "over && lost && pos < written"},
@@ -99,10 +103,12 @@ func TestFailoverMutations(t *testing.T) {
 		{"W_NO_CATCH_UP", switched, "assertion violated ((to<=(prod+2))"},
 		{"W_CHECKS_REWOUND_END", switched, "assertion violated (cons<=prod)"},
 		{"W_NOTHING_NEW", switched, deadlock},
-		{"W_CLOSES_BEFORE_DATA", switched, "assertion violated (pos==written)"},
+		{"W_CLOSES_BEFORE_DATA", switched, "assertion violated ((pos==written)||"},
 		{"W_NUMBERS_AGAIN", switched, deadlock},
 		{"W_TAKES_LATE", returned, wrongReset},
 		{"W_NO_LIMIT", stray, "assertion violated ((ring[(stray_from%2)]<=pos)"},
+		{"W_REUSES_AT_ONCE", reused, "assertion violated  !(reused)"},
+		{"W_ENDS_WITHOUT_VALIDATION", reused, "assertion violated  !(reused)"},
 		{"W_IMMEDIATE_IN_RESYNC", immediate, wrongByte},
 		{"W_CLEARS_RESYNC_EARLY", immediate, wrongByte},
 		{"W_IMMEDIATE_BY_OLD_LINK", immediate, wrongByte},
