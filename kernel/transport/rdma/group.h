@@ -143,8 +143,8 @@ struct smc_lgr_rdma {
 	bool shrinks;			/* memory is short: buffers that no connection has are freed by the timer of LLC */
 	DECLARE_BITMAP(rtoken_rows, SMC_RDMA_RTOKENS);	/* rows of rtokens that are in use */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* a row for each RMB, by the link's slot */
-	struct smc_rtoken lost_keys[SMC_RDMA_RTOKENS];	/* the keys that RMBs had on the link that was lost last */
-	u32 lost_serial;		/* of that link, 0 if none was lost */
+	struct smc_rtoken lost_keys[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* as rtokens, on the link that left each slot last */
+	u32 lost_serials[SMC_LINKS_PER_LGR_MAX];	/* of these links, 0 if none has */
 	struct smc_rdma_llc llc;
 };
 

@@ -16,7 +16,7 @@ static const struct smc_rtoken *key_on(const struct smc_lgr_rdma *group, int row
 	lockdep_assert_held(&group->lock);
 	if (group->links[link->slot] == link)
 		return &group->rtokens[row][link->slot];
-	return group->lost_serial == link->serial ? &group->lost_keys[row] : NULL;
+	return group->lost_serials[link->slot] == link->serial ? &group->lost_keys[row][link->slot] : NULL;
 }
 
 /*
@@ -37,12 +37,12 @@ static int rtoken_find(const struct smc_lgr_rdma *group, const struct smc_link *
 	return -ENOENT;
 }
 
-/* Forgets the keys that the RMB of a row has, and had on a link that is lost. */
+/* Forgets the keys that the RMB of a row has, and had on links that are lost. */
 static void clear_row(struct smc_lgr_rdma *group, int row)
 {
 	lockdep_assert_held(&group->lock);
 	memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
-	group->lost_keys[row] = (struct smc_rtoken){};
+	memset(group->lost_keys[row], 0, sizeof(group->lost_keys[row]));
 }
 
 /* smc_rtoken_add() - the peer has an RMB, with this key on a link. Softirq. Return: 0, -ENOSPC if it has too many. */
@@ -108,10 +108,10 @@ void smc_rtoken_clear(struct smc_link *link)
 	lockdep_assert_held(&group->lock);
 	/* A link that was never confirmed is that of no rendezvous. */
 	if (link->llc.confirmed)
-		group->lost_serial = link->serial;
+		group->lost_serials[link->slot] = link->serial;
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
 		if (link->llc.confirmed)
-			group->lost_keys[row] = group->rtokens[row][link->slot];
+			group->lost_keys[row][link->slot] = group->rtokens[row][link->slot];
 		/* One without any key is being deleted: smc_rtoken_del() frees it. */
 		had = has_key(group, row);
 		group->rtokens[row][link->slot] = (struct smc_rtoken){};
