@@ -189,6 +189,7 @@ struct smc_link {
 	bool counted;			/* as lost; single word, no lock */
 	bool stopped;			/* after smc_link_stop(); group->lock */
 	bool delete_sent;		/* DELETE LINK for it, or the response, was sent after that; group->lock */
+	u32 delete_by;			/* serial number of the link that it was sent by; group->lock */
 	bool no_delete;			/* DELETE LINK is not sent: it is given up before the peer can use it; group->lock */
 	bool delete_asked;		/* a client's: the server has deleted it, and gets the response then; group->lock */
 	bool peer_stopped;		/* so has the peer; a stock one does so at about that time; set with group->lock */

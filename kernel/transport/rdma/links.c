@@ -166,18 +166,33 @@ struct smc_link *smc_lgr_rdma_get_by_serial(struct smc_lgr_rdma *group, u32 seri
 	return found;
 }
 
+/* Returns the link that came last of the active and usable ones except one, or NULL. */
+static struct smc_link *newest_link(const struct smc_lgr_rdma *group, const struct smc_link *except)
+{
+	struct smc_link *link, *found = NULL;
+
+	smc_for_each_link(group, link)
+		if (link != except && link->active && smc_link_usable(link) && (!found || link->serial > found->serial))
+			found = link;
+	return found;
+}
+
 /*
  * smc_lgr_rdma_other_link() - returns the link that came last of the active and usable ones beside a link, or NULL. If there are
  * three, one of the older ones is about to go. Any context.
  */
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 {
-	struct smc_link *other, *found = NULL;
+	return newest_link(link->group, link);
+}
 
-	smc_for_each_link(link->group, other)
-		if (other != link && other->active && smc_link_usable(other) && (!found || other->serial > found->serial))
-			found = other;
-	return found;
+/*
+ * smc_lgr_rdma_call_link() - returns the link that calls go by, or NULL: that of DELETE LINK for a link that is lost, which so comes before
+ * a message without the keys on that. Any context.
+ */
+struct smc_link *smc_lgr_rdma_call_link(const struct smc_lgr_rdma *group)
+{
+	return newest_link(group, NULL);
 }
 
 /*

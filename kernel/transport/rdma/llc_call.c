@@ -62,7 +62,7 @@ static void put_keys(struct smc_rdma_buf *rmb, struct smc_link *link, struct smc
 /* Sends a call by a usable link, with the keys that the RMB has on that link. Without any, the group ends soon. */
 static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
-	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL);
+	struct smc_link *link = smc_lgr_rdma_call_link(group);
 	struct smc_llc m = { .type = call->type };
 	const struct smc_buf_map *map;
 	u8 msg[SMC_LLC_LEN];

@@ -133,6 +133,7 @@ static void send_delete_one(struct smc_link *link, struct smc_link *by)
 		d->orderly = d->reason == SMC_LLC_BY_OPERATOR || d->reason == SMC_LLC_ASYMMETRIC;
 	}
 	link->delete_sent = true;
+	link->delete_by = by->serial;
 	smc_rdma_llc_send_msg(by, &m);
 }
 
@@ -179,17 +180,24 @@ static void on_link_stopped(struct smc_lgr_rdma *group, u8 id)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_llc_link_lost() - tells the peer, by another link, that a link is down and has been stopped. Softirq. */
+/*
+ * smc_rdma_llc_link_lost() - tells the peer, by another link, that a link is down and has been stopped. Of three links, it may have been to
+ * carry DELETE LINK for another one, which then goes again. Softirq.
+ */
 void smc_rdma_llc_link_lost(struct smc_link *link)
 {
-	struct smc_link *other;
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_link *other, *lost;
 
-	spin_lock_bh(&link->group->lock);
+	spin_lock_bh(&group->lock);
 	other = smc_lgr_rdma_other_link(link);
 	if (other && !link->delete_sent)
 		send_delete_one(link, other);
-	smc_rdma_llc_start_calls(link->group);
-	spin_unlock_bh(&link->group->lock);
+	smc_for_each_link(group, lost)
+		if (other && lost->delete_sent && lost->delete_by == link->serial && !READ_ONCE(lost->peer_stopped))
+			send_delete_one(lost, other);
+	smc_rdma_llc_start_calls(group);
+	spin_unlock_bh(&group->lock);
 }
 
 /*
