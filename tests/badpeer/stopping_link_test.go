@@ -6,6 +6,7 @@ package badpeer
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -52,7 +53,8 @@ func TestKeysOfStopping(t *testing.T) {
 	}
 }
 
-// fills opens as many connections as a group may have RMBs, and closes all but the first.
+// fills opens as many connections as a group may have RMBs, and closes all but the first. Then it deletes two RMBs of the peer, so that our
+// module has room for new ones.
 func fills(ctx context.Context, g *peer.LinkGroup) error {
 	var open []*peer.Conn
 	for range 254 {
@@ -67,7 +69,9 @@ func fills(ctx context.Context, g *peer.LinkGroup) error {
 			return err
 		}
 	}
-	return nil
+	keys := binary.BigEndian.AppendUint32([]byte{2, 0, 0, 0}, open[0].RMB.Rkey)
+	_, err := g.Request(ctx, peer.LLC(peer.DeleteRkey, 0, binary.BigEndian.AppendUint32(keys, open[1].RMB.Rkey)...))
+	return err
 }
 
 // firstContact checks that our server makes another group for a connection, which then is TCP.

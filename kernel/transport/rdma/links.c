@@ -205,9 +205,13 @@ bool smc_lgr_rdma_rmb_is_quiet(const struct smc_lgr_rdma *group, const struct sm
 	bool moved = rmb->moved_to && time_before(jiffies, rmb->moved_at + LATE_TIMEOUT);
 	struct smc_link *link;
 
-	smc_for_each_link(group, link)
-		if (!link->stopped && (READ_ONCE(link->state) == SMC_LINK_DOWN || (moved && link->serial != rmb->moved_to)))
+	smc_for_each_link(group, link) {
+		/* By a link that is given up before it is confirmed, nothing has been written. */
+		bool lost = READ_ONCE(link->state) == SMC_LINK_DOWN && link->llc.confirmed;
+
+		if (!link->stopped && (lost || (moved && link->serial != rmb->moved_to)))
 			return false;
+	}
 	return true;
 }
 
