@@ -522,9 +522,6 @@ void smc_lgr_rdma_remove_link(struct smc_link *link, bool tell)
 	bool last, ours;
 
 	might_sleep();
-	spin_lock_bh(&group->lock);
-	link->no_delete = !tell;
-	spin_unlock_bh(&group->lock);
 	ours = stop_link(link);
 	if (tell || READ_ONCE(link->peer_stopped))
 		smc_rdma_llc_link_lost(link);

@@ -164,8 +164,10 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell, int err)
 	spin_lock_bh(&group->lock);
 	group->add.step = SMC_RDMA_ADD_ENDING;
 	group->add.calls = false;
-	if (link)
+	if (link) {
 		link->active = false;
+		link->no_delete = !tell;
+	}
 	smc_rdma_llc_start_calls(group); /* to end the link may take seconds */
 	spin_unlock_bh(&group->lock);
 	if (link)

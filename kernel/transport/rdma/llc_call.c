@@ -134,8 +134,11 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 /* smc_rdma_llc_start_calls() - runs the first call that waits, if none runs and it may begin. Any context. */
 void smc_rdma_llc_start_calls(struct smc_lgr_rdma *group)
 {
+	const struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+
 	lockdep_assert_held(&group->lock);
-	if (!group->llc.call_runs && !list_empty(&group->llc.calls) && smc_rdma_add_allows_call(group))
+	/* A call that has to wait is left alone: otherwise add_work(), which ends here, would run again at once. */
+	if (!group->llc.call_runs && call && smc_rdma_add_allows_call(group) && !awaits_delete_link(group, call))
 		smc_rdma_llc_next_call(group);
 }
 
@@ -277,6 +280,8 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 		list_del_init(&call->list);
 		if (runs)
 			smc_rdma_llc_next_call(group);
+		else
+			smc_rdma_llc_start_calls(group);
 	}
 	spin_unlock_bh(&group->lock);
 }

@@ -161,6 +161,7 @@ static bool delete_one(struct smc_link *by, const struct smc_llc_delete_link *d)
 			send_delete_one(named, by == named ? other : by);
 		smc_link_fail(named, SMC_LINK_DELETED, d->reason);
 		smc_lgr_rdma_expedite_late(named);
+		smc_rdma_llc_start_calls(group);
 	}
 	spin_unlock_bh(&group->lock);
 	return other;
