@@ -379,6 +379,8 @@ void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
 	rc->over = true;
+	if (!rc->group->immediate)
+		rc->validate = false; /* no data follows */
 	smc_cdc_stop(&rc->tx);
 	rc->tx.closed_end = rc->tx.prod.pos;
 	spin_unlock_bh(&rc->lock);

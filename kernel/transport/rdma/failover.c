@@ -375,7 +375,7 @@ static bool repeat_last(struct smc_rdma_conn *rc)
 	if (rc->over && !rc->last_out && READ_ONCE(rc->link->lost_called)) {
 		from = rc->link;
 		take_back(rc);
-		rc->validate = true;
+		rc->validate = rc->group->immediate;
 		WRITE_ONCE(rc->link, smc_link_get(to));
 	}
 	spin_unlock(&rc->lock);
@@ -389,9 +389,9 @@ static bool repeat_last(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_failover_ended() - a message that closes a connection may be lost with its link, which has been stopped. If the
- * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data. Validation goes
- * first, by which the peer knows that data by the old link may be late, and uses its RMB for no other connection yet. Softirq; the
- * caller has a reference on the connection.
+ * connection has ended since, smc_rdma_failover() has not moved it: the message is sent by another link, without data. To a peer of this
+ * implementation validation goes first, by which it knows that data by the old link may be late, and uses its RMB for no other connection
+ * yet; others have no use for it. Softirq; the caller has a reference on the connection.
  */
 void smc_rdma_failover_ended(struct smc_rdma_conn *rc)
 {
