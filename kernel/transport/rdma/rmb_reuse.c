@@ -30,8 +30,15 @@ bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
 /* smc_lgr_rdma_has_quiet_rmb() - is there an RMB for one more connection now? Any context. */
 bool smc_lgr_rdma_has_quiet_rmb(const struct smc_lgr_rdma *group)
 {
+	const struct smc_rdma_buf *buf;
+
 	lockdep_assert_held(&group->lock);
-	return group->n_rmbs < SMC_RDMA_RTOKENS || smc_lgr_rdma_idle_rmb(group, 0, true);
+	if (group->n_rmbs < SMC_RDMA_RTOKENS)
+		return true;
+	list_for_each_entry(buf, &group->rmbs, list)
+		if (smc_lgr_rdma_rmb_is_quiet(group, buf))
+			return true;
+	return false;
 }
 
 /*
