@@ -15,24 +15,26 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// stopsSecond has the second link of a group fail here. That takes our module long, by rdma_test.
-func stopsSecond(t *testing.T, g *peer.LinkGroup, takes time.Duration) {
+// stopsSecond has the second link of a group fail here. Our module takes at least the given time to stop it, by rdma_test.
+func stopsSecond(ctx context.Context, t *testing.T, g *peer.LinkGroup, takes time.Duration) {
 	t.Helper()
 	g.Locked(func() { g.RefuseLinks = true })
 	offer(t, fmt.Sprintf("delay_stop=%d,fail_qp=%d", takes.Milliseconds(), g.Second.Link))
-	time.Sleep(takes / 5)
+	if err := g.AwaitLinks(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestKeysOfStopping opens a connection while our module stops a link. CONFIRM RKEY, which has no key there, comes after DELETE LINK, so
 // that the peer does not take the link for one that has failed because of us (RFC 7609, C.7.1).
 func TestKeysOfStopping(t *testing.T) {
-	s := openLinked(t, 78)
+	s := openLinked(t, 120)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), peer.Timeout)
 			defer cancel()
-			g, first := s.openBoth(ctx, t, peer.Address(78, byte(i+1)), server)
-			stopsSecond(t, g, time.Second)
+			g, first := s.openBoth(ctx, t, peer.Address(120, byte(i+1)), server)
+			stopsSecond(ctx, t, g, time.Second)
 			c, err := g.Open(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -95,16 +97,16 @@ func firstContact(ctx context.Context, g *peer.LinkGroup) error {
 func TestRMBsOfStopping(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.rmem", "16384")
 	peer.RoCEGuest.Set(t, "net.smc.wmem", "16384")
-	s := openLinked(t, 79)
+	s := openLinked(t, 121)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Timeout)
 			defer cancel()
-			g, c := s.openBoth(ctx, t, peer.Address(79, byte(i+1)), server)
+			g, c := s.openBoth(ctx, t, peer.Address(121, byte(i+1)), server)
 			if err := fills(ctx, g); err != nil {
 				t.Fatal(err)
 			}
-			stopsSecond(t, g, 2*time.Second)
+			stopsSecond(ctx, t, g, 2*time.Second)
 			opens := firstContact
 			if server {
 				opens = func(ctx context.Context, g *peer.LinkGroup) error { return g.UseNewConn(ctx) }
