@@ -55,7 +55,7 @@ func TestPeersOverSMCR(t *testing.T) {
 }
 
 // deadlines are those of parts that take longer in full runs than others.
-var deadlines = map[string]time.Duration{"OutOfSync$": 5 * time.Minute}
+var deadlines = map[string]time.Duration{"OutOfSync$": 5 * time.Minute, "RMBsOfStopping": 5 * time.Minute}
 
 func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 	lt := lab.StartInside(t, lab.Options{
@@ -70,11 +70,11 @@ func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 	wellBehaved := []string{"WellBehaved|Version20|LinkTested|IdleServers|Buffers", "Receives|SendQueue|LinkGroupIDs|CompletionVectors|PortFlap|TrafficClass"}
 	bad := []string{
 		"OutOfSync$", "OutOfSyncSilent|TestLinkWrong|Keepalive|Abort|Abandoned", "CDC", "LLC$", "DeleteLink|LongLLC", "RoCE", "Immediate", "StalledHandshakes",
-		"KeysOfStopping|RMBsOfStopping", "AsymmetricLinks|AnswersCrossed|Unacknowledged|ProvenServer", "RefusedKeys|RefusedForLink|OperatorDeletes|ParallelLinks", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
+		"KeysOfStopping", "AsymmetricLinks|AnswersCrossed|Unacknowledged|ProvenServer", "RefusedKeys|RefusedForLink|OperatorDeletes|ParallelLinks", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
 	}
 	if lab.Full() {
 		wellBehaved = append(wellBehaved, "MostConns", "IdleClients")
-		bad = append(bad, "Version1", "Forming", "CLCOverRoCE", "Silence", "DeleteRkeyLate|DeleteRkeyNever", "DeleteRkeyLost",
+		bad = append(bad, "RMBsOfStopping", "Version1", "Forming", "CLCOverRoCE", "Silence", "DeleteRkeyLate|DeleteRkeyNever", "DeleteRkeyLost",
 			"SecondLink$", "SecondLinkLater|RefusedLater", "SecondLinkHurried|RequestedAgain|RequestedSoon", "TwoLinksV2$", "AddedLinks$", "AddedLinksV2", "SecondLinkVersion1", "TwoLinksV1$", "TwoLinksDataV1", "AddedLinksV1", "AddedLinksByRoleV1", "Continuations")
 	}
 	for _, part := range lab.Parts(append(bad, wellBehaved...)...) {
