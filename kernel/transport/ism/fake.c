@@ -41,7 +41,7 @@ static struct {
 	.mutex	 = __MUTEX_INITIALIZER(fake.mutex),
 	.present = true,
 	.lock	 = __SPIN_LOCK_UNLOCKED(fake.lock),
-	.irq	 = IRQ_WORK_INIT_HARD(deliver),
+	.irq	 = IRQ_WORK_INIT(deliver),
 };
 
 static unsigned int dmbs, answers;
@@ -138,7 +138,7 @@ int fake_move(u64 token, unsigned int idx, bool sf, unsigned int off, const void
 	if (d && off <= d->len && len <= d->len - off) {
 		copy_in_words(d->addr + off, data, len);
 		if (sf)
-			d->mask |= BIT(idx);
+			d->mask |= BIT(idx % 16);
 		rc = 0;
 	}
 	spin_unlock_irqrestore(&fake.lock, flags);

@@ -25,7 +25,7 @@ static struct dibs_client client;
 
 static void drv_set_dev(void *drv, struct smc_hw_dev *hw)
 {
-	dibs_set_priv(drv, &client, hw);
+	WRITE_ONCE(((struct dibs_dev *)drv)->priv[client.id], hw);
 }
 
 static bool drv_query(void *drv, const u64 gid[2])
@@ -104,7 +104,7 @@ static void client_handle_irq(struct dibs_dev *dev, unsigned int idx, u16 mask)
 	struct smc_hw_dev *hw;
 
 	rcu_read_lock();
-	hw = dibs_get_priv(dev, &client);
+	hw = READ_ONCE(dev->priv[client.id]); /* drv_set_dev() may clear it meanwhile */
 	if (hw)
 		smc_hw_signalled(hw, idx);
 	rcu_read_unlock();
@@ -117,7 +117,7 @@ static void client_handle_event(struct dibs_dev *dev, const struct dibs_event *e
 
 	gid_of_uuid(&e->gid, gid);
 	rcu_read_lock();
-	hw = dibs_get_priv(dev, &client);
+	hw = READ_ONCE(dev->priv[client.id]); /* drv_set_dev() may clear it meanwhile */
 	if (hw && e->type == DIBS_SW_EVENT)
 		smc_hw_sw_event(hw, gid, e->subtype, e->data);
 	else if (hw && e->type == DIBS_DEV_EVENT)

@@ -15,7 +15,7 @@ static struct ism_client client;
 
 static void drv_set_dev(void *drv, struct smc_hw_dev *hw)
 {
-	ism_set_priv(drv, &client, hw);
+	WRITE_ONCE(((struct ism_dev *)drv)->priv[client.id], hw);
 }
 
 static bool drv_query(void *drv, const u64 gid[2])
@@ -87,7 +87,7 @@ static void client_handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
 	struct smc_hw_dev *hw;
 
 	rcu_read_lock();
-	hw = ism_get_priv(ism, &client);
+	hw = READ_ONCE(ism->priv[client.id]); /* drv_set_dev() may clear it meanwhile */
 	if (hw)
 		smc_hw_signalled(hw, bit);
 	rcu_read_unlock();
@@ -100,7 +100,7 @@ static void client_handle_event(struct ism_dev *ism, struct ism_event *e)
 	struct smc_hw_dev *hw;
 
 	rcu_read_lock();
-	hw = ism_get_priv(ism, &client);
+	hw = READ_ONCE(ism->priv[client.id]); /* drv_set_dev() may clear it meanwhile */
 	if (hw && e->type == ISM_EVENT_SWR)
 		smc_hw_sw_event(hw, gid, e->code, e->info);
 	else if (hw && e->type == ISM_EVENT_GID)
