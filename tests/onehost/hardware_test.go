@@ -5,6 +5,7 @@
 package onehost
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,11 @@ import (
 // In the end it is unloaded while connections use the device, and leaves nothing.
 func TestHardware(t *testing.T) {
 	lab.Need(t)
-	for _, kernel := range []string{"6.12", "7.2"} {
+	kernels := []string{"6.12", lab.Newest()}
+	if slices.Contains(lab.TestSeries(), lab.DebugSeries) {
+		kernels = []string{lab.DebugSeries}
+	}
+	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) { hardware(t, kernel) })
 	}
 }
