@@ -105,7 +105,7 @@ test-debug: deps build ## test our modules on a kernel with KASAN, lockdep and k
 
 # The tests of sockets in every state, and of peers that break the rules. This takes hours.
 test-debug-full: PACKAGES = ./tests/onehost ./tests/badpeer
-test-debug-full: RUN = ^Test(SMCD|Fallback|PeersOverTCP|PeersOverSMCR)$$
+test-debug-full: RUN = ^Test(SMCD|Fallback|Hardware|PeersOverTCP|PeersOverSMCR)$$
 test-debug-full: TIMEOUT = 240m
 test-debug-full: test-debug ## test sockets in every state and bad peers on that kernel
 

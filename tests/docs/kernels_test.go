@@ -413,7 +413,7 @@ var notOnEach = map[string]string{
 	"docs.TestDocuments":           "it is about command lines",
 	"interop.TestWithStock":        "smcr.TestSMCR has the stock module with ours on each",
 	"lab.TestSmclabISM":            "it is about the options of smclab; ism.TestFabric is on each",
-	"onehost.TestHardware":         "the interface that its module stands in for is of Linux 6.18 and later",
+	"onehost.TestHardware":         "the interfaces that its module stands in for are not in Linux 6.1",
 	"run.TestHosts":                "supervise.TestSupervisor runs programs under smc_run on each",
 	"smcr.TestDissector":           "the bytes of messages do not depend on the kernel, and smcr.TestSMCR exchanges them between each",
 	"smcr.TestFailoversWithStock":  "smcr.TestFailovers is on each, and smcr.TestSMCR has the stock module with each",
