@@ -312,7 +312,8 @@ func TestSupervisorReportsErrors(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", script, self(t), roleProgram)
 	out, err := cmd.CombinedOutput()
 	const want = "starting the supervisor of system calls: fork/exec /proc/self/exe: no such file or directory\n"
-	if err == nil || string(out) != want {
+	// Without /proc, the race detector warns before.
+	if err == nil || !strings.HasSuffix(string(out), want) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
