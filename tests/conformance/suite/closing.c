@@ -111,8 +111,7 @@ CHECK(close_descriptor_in_blocked_connect)
 	 * The call holds a reference to the file, so it continues, and the socket is closed when it
 	 * returns.
 	 */
-	task_start(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&task, SYS_connect);
+	task_connect(&task, fd, &addr);
 	EQ(0, close(fd));
 	net_unstick(stuck);
 	EQ(0, task_join(&task));

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -102,8 +101,7 @@ CHECK(connect_blocking_waits_for_room)
 	int fd = net_sock(0), stuck = net_stuck(&addr);
 	struct task task;
 
-	task_start(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&task, SYS_connect);
+	task_connect(&task, fd, &addr);
 	net_unstick(stuck);
 	EQ(0, task_join(&task));
 	net_exchange(fd, net_accept(stuck));
@@ -115,10 +113,8 @@ CHECK(connect_two_threads_both_succeed)
 	int fd = net_sock(0), stuck = net_stuck(&addr);
 	struct task first, second;
 
-	task_start(&first, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&first, SYS_connect);
-	task_start(&second, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&second, SYS_connect);
+	task_connect(&first, fd, &addr);
+	task_connect(&second, fd, &addr);
 	net_unstick(stuck);
 	EQ(0, task_join(&first));
 	EQ(0, task_join(&second));
@@ -131,8 +127,7 @@ CHECK(connect_nonblocking_while_other_thread_connects)
 	int fd = net_sock(0), stuck = net_stuck(&addr);
 	struct task task;
 
-	task_start(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&task, SYS_connect);
+	task_connect(&task, fd, &addr);
 	net_nonblock(fd, true);
 	FAILS(EALREADY, to(fd, &addr));
 	net_unstick(stuck);

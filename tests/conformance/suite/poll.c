@@ -254,8 +254,7 @@ CHECK(recv_while_other_thread_connects)
 	struct task connector, receiver;
 	char byte = 0;
 
-	task_start(&connector, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&connector, SYS_connect);
+	task_connect(&connector, fd, &addr);
 	task_start(&receiver, task_do_recv, (struct call){ .fd = fd, .buf = &byte, .len = 1 });
 	task_wait_blocked(&receiver, SYS_recvfrom);
 	net_unstick(stuck);
@@ -272,8 +271,7 @@ CHECK(send_while_other_thread_connects)
 	struct task connector, sender;
 	char byte = 0;
 
-	task_start(&connector, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&connector, SYS_connect);
+	task_connect(&connector, fd, &addr);
 	/* send() waits until the socket is connected. */
 	task_start(&sender, task_do_send, (struct call){ .fd = fd, .buf = "q", .len = 1 });
 	task_wait_blocked(&sender, SYS_sendto);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* connect() again: after a failure, after connect() to AF_UNSPEC, and on a socket that was accepted or has listened. */
 #define _GNU_SOURCE
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -206,8 +205,7 @@ static void connect_again(int (*end)(int fd))
 	struct task task;
 
 	net_stuck(&addr);
-	task_start(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&task, SYS_connect);
+	task_connect(&task, fd, &addr);
 	EQ(0, end(fd));
 	net_nonblock(fd, true);
 	FAILS(EINPROGRESS, to(fd, &addr));

@@ -235,8 +235,7 @@ CHECK(shutdown_wakes_blocked_connect)
 	struct task task;
 
 	net_stuck(&addr);
-	task_start(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
-	task_wait_blocked(&task, SYS_connect);
+	task_connect(&task, fd, &addr);
 	EQ(0, shutdown(fd, SHUT_RDWR));
 	EQ(-ECONNRESET, task_join(&task));
 }

@@ -77,6 +77,12 @@ void task_wait_blocked(struct task *task, long nr)
 	}
 }
 
+void task_connect(struct task *task, int fd, const struct addr *addr)
+{
+	task_start(task, task_do_connect, (struct call){ .fd = fd, .addr = addr });
+	task_wait_blocked(task, SYS_connect);
+}
+
 void task_stays_blocked(struct task *task, int ms)
 {
 	for (long end = harness_now() + harness_ms(ms); harness_now() < end; poll(NULL, 0, 1))

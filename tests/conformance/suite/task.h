@@ -41,6 +41,9 @@ long task_join(struct task *task);
 /** task_wait_blocked() - wait until the thread sleeps in system call @nr; a thread that ends fails the check */
 void task_wait_blocked(struct task *task, long nr);
 
+/** task_connect() - connect in a new thread, and wait until it sleeps in that */
+void task_connect(struct task *task, int fd, const struct addr *addr);
+
 /**
  * task_stays_blocked() - check that the thread does not wake up without an event
  * @task: one that task_wait_blocked() has seen asleep
