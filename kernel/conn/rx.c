@@ -29,7 +29,7 @@ struct rx_call {
 	u32 off;		/* the same in the ring */
 	u32 ahead;		/* bytes still to skip for SO_PEEK_OFF */
 	struct smc_urgent_next next;
-	struct smc_stats_found found;
+	struct smc_stats_found found;	/* before it read anything */
 };
 
 /* How often to fault in memory of the application without being able to write to it */

@@ -187,8 +187,8 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 }
 
 /*
- * smc_lgr_rdma_call_link() - returns the link that calls go by, or NULL: that of DELETE LINK for a link that is lost, which so comes before
- * a message without the keys on that. Any context.
+ * smc_lgr_rdma_call_link() - returns the link that calls go by, or NULL. DELETE LINK for a lost link goes by the same one, and so comes
+ * before a call that has no keys for that link. Any context.
  */
 struct smc_link *smc_lgr_rdma_call_link(const struct smc_lgr_rdma *group)
 {
